@@ -1,0 +1,87 @@
+/*
+ * What kraft, the launcher and the init say to each other. One header for all three; no other type crosses.
+ *
+ * kraft <-> launcher: a stream pair ("control"). launcher <-> init: a stream pair ("init pipe").
+ * Both carry struct kg_message, fixed size, host byte order (both ends are the same machine). A descriptor rides on
+ * KG_TERMINAL only. The launcher passes messages through in both directions and keeps what it needs for the exit file.
+ * Nobody trusts what comes from the init beyond its own session: after the command started, it is the worker's word.
+ *
+ * Start on the init pipe, launcher -> init: KG_START with a = bytes of environment block, b = bytes of verify block,
+ * then the two blocks: the environment ("NAME=value\0"...), and the verify block ("device inode flags path\0"...,
+ * decimal; flags bit 0: must be read-only).
+ */
+#ifndef KG_WIRE_H
+#define KG_WIRE_H
+
+#include <stdint.h>
+
+enum kg_type {
+	KG_START = 1,   /* launcher -> init: see above */
+	KG_TERMINAL,    /* init -> kraft: the pseudo-terminal's master rides along */
+	KG_STARTED,     /* init -> kraft: the command's exec succeeded (OS-LCH-09) */
+	KG_EXEC_FAILED, /* init -> kraft: a = errno */
+	KG_STOPPED,     /* init -> kraft: the command was stopped; a = signal */
+	KG_CONTINUED,   /* init -> kraft */
+	KG_EXIT,        /* init -> kraft: a = exit code, b = signal or 0 */
+	KG_WALL,        /* init -> kraft: a mount is not what was checked; a = index in the verify block, b = errno or 0 */
+	KG_SIGNAL,      /* kraft -> init: a = signal for the command, delivered exactly once (OS-LCH-07) */
+	KG_KILL,        /* kraft -> launcher: end the sandbox now */
+	KG_CHILD,       /* launcher -> kraft: a = host pid of the init, as bubblewrap said it */
+	KG_LAUNCH_FAILED, /* launcher -> kraft: a = enum kg_fault, b = errno */
+	KG_TYPE_END
+};
+
+/* Why the launcher or the init could not do its part (exit 125). */
+enum kg_fault {
+	KG_FAULT_NONE,
+	KG_FAULT_KEYRING,   /* no session keyring: b EDQUOT is the user's key quota */
+	KG_FAULT_BWRAP,     /* bubblewrap could not be started, or ended before the init spoke */
+	KG_FAULT_NAMESPACE, /* the launcher may not make its own namespace for capped file systems (it goes on without) */
+	KG_FAULT_PTY,
+	KG_FAULT_CWD,
+	KG_FAULT_INTERNAL,
+};
+
+struct kg_message {
+	uint32_t type;
+	int32_t a, b;
+	uint32_t zero; /* must be 0 */
+};
+
+/* Files the launcher writes in the session's folder by atomic rename. */
+#define KG_STARTED_FILE "started" /* empty, made when KG_STARTED came */
+#define KG_EXIT_FILE "exit"       /* "CODE SIGNAL STATE\n": STATE is started, not-started */
+
+enum {
+	KG_EXIT_REFUSED = 125,
+	KG_EXIT_NOT_EXECUTABLE = 126,
+	KG_EXIT_NOT_FOUND = 127,
+	KG_ENV_BYTES = 1 << 20,    /* environment block at most */
+	KG_VERIFY_BYTES = 2 << 20, /* verify block at most */
+	KG_KEEP_MAX = 1024,        /* --keep names at most */
+	KG_PASS_MAX = 1024,        /* --pass-fd at most */
+};
+
+/*
+ * kraft-guest launch OPTIONS -- BWRAP
+ *   --folder FD      directory of the session (exit file, started mark)
+ *   --control FD     stream socket to kraft
+ *   --lifeline FD    pipe whose end (kraft died) ends the sandbox; optional
+ *   --args FD        bubblewrap's arguments, NUL-separated, without the command
+ *   --seccomp FD     the filter
+ *   --verify FD      the verify block; optional
+ *   --tmp PATH --shm PATH  empty host directories: mount a tmpfs with size and inode cap on each in a namespace of
+ *                    the launcher's own before bubblewrap binds them; with --caps TMPBYTES,TMPINODES,SHMBYTES,SHMINODES
+ *   --keep NAME      a variable of the launcher's environment that the command gets; repeated
+ *   --pass-fd FD     a mount source that bubblewrap needs; repeated
+ *   --new-session    (always on: the launcher leads a session of its own)
+ *   --init-arg ARG   repeated: arguments of the init inside, after /opt/kraft/init init
+ *   -- BWRAP         absolute path of bubblewrap
+ * It runs: BWRAP --args FD --seccomp FD --info-fd FD -- /opt/kraft/init init --pipe FD INIT-ARGS...
+ *
+ * kraft-guest init --pipe FD [--terminal] --cwd DIR --exec PATH -- ARGV...
+ *
+ * kraft-guest called as `kraft`: the worker's shim.
+ */
+
+#endif

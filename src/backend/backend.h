@@ -1,0 +1,71 @@
+/*
+ * A backend turns a plan into a running sandbox. Chosen at run time by the sandbox's kind: a table of functions.
+ *   probe   what this host can do; a wall that cannot be raised is an error with the fix (KR_E_WALL), never a warning
+ *   render  pure: plan -> text; every backend compiles and is golden-tested on every system
+ * Spawning lives in session/: it opens the sources, gives their descriptors to render, and starts the launcher.
+ */
+#ifndef KR_BACKEND_BACKEND_H
+#define KR_BACKEND_BACKEND_H
+
+#include "plan/plan.h"
+
+/* What was found of bubblewrap. */
+struct kr_bwrap {
+	const char *path;   /* absolute */
+	unsigned version[3];
+	bool bind_fd;       /* --bind-fd and --ro-bind-fd are there */
+};
+
+enum { KR_BWRAP_ARGS_MAX = 9000 }; /* bubblewrap refuses more */
+
+/*
+ * Finds bubblewrap (KRAFT_BWRAP, an absolute path, wins over /usr/bin, /usr/local/bin, /bin and the profile of
+ * NixOS) and checks age, setuid bit, options. Knowledge of one program file is cached in <run_dir>/cache by device,
+ * inode, size and change time, so that a run starts no extra process.
+ */
+int kr_bwrap_probe(struct kr_arena *arena, const struct kr_host *host, struct kr_bwrap *out,
+	struct kr_error *err);
+/*
+ * Tries to make a sandbox of `true` and, when it fails, says which of the known reasons it is (namespaces switched off,
+ * a security module, the limits, a nested container ...), each with its fix. Called by doctor and after a failed launch.
+ */
+int kr_bwrap_diagnose(const struct kr_bwrap *bwrap, struct kr_error *err);
+
+/* One thing the launch opened for a step: fd -1 where the step has no source. Index as plan->steps. */
+struct kr_opened {
+	int fd;
+	uint64_t device, inode;
+};
+
+struct kr_bwrap_render {
+	struct kr_buf args;   /* NUL-separated, for --args */
+	struct kr_buf verify; /* what the init compares after mounting: see guest/wire.h; "" with bind_fd */
+	size_t arg_count;
+};
+/*
+ * Pure. `opened` may be NULL (golden tests): mounts are then written by path. tmp_path and shm_path, when not NULL, are
+ * host paths of file systems that the launcher prepares with an inode cap; else the size cap alone is written.
+ * empty_path is an empty regular file for masks.
+ */
+int kr_bwrap_args(const struct kr_plan *plan, const struct kr_bwrap *bwrap,
+	const struct kr_opened *opened, const char *tmp_path, const char *shm_path,
+	const char *empty_path, struct kr_bwrap_render *out, struct kr_error *err);
+
+/* ---- seccomp (OS-SEC-01 to -03, -05) ---- */
+enum kr_arch { KR_ARCH_X86_64, KR_ARCH_AARCH64, KR_ARCH_UNKNOWN };
+enum kr_arch kr_arch_here(void);
+const char *kr_arch_name(enum kr_arch arch);
+
+/* One classic BPF instruction, as the kernel's struct sock_filter. */
+struct kr_bpf {
+	uint16_t code;
+	uint8_t jt, jf;
+	uint32_t k;
+};
+enum { KR_SECCOMP_MAX = 160 };
+/* Writes the filter; returns the number of instructions. The architecture must be a known one. */
+size_t kr_seccomp_build(enum kr_arch arch, struct kr_bpf out[KR_SECCOMP_MAX]);
+/* The rules for explain: "EPERM keyctl", ... in table order; index until it returns NULL. */
+const char *kr_seccomp_rule(enum kr_arch arch, size_t index);
+
+#endif

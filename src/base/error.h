@@ -1,0 +1,80 @@
+/*
+ * struct kr_error: what failed, where, and what to do next.
+ *
+ * Shape: fixed size, no pointers, so that it crosses fork and pipes and can be stored. All zero means no error.
+ * Ownership: the caller's memory; always the last parameter of a function that can fail. It may be NULL where the
+ * caller only wants the return value. Functions return 0 or -1 (or a pointer or NULL) and leave outputs untouched
+ * on failure.
+ * Wording: lower case, what failed first, the subject in single quotes, no full stop. The hint is the next step.
+ */
+#ifndef KR_BASE_ERROR_H
+#define KR_BASE_ERROR_H
+
+#include "base/base.h"
+
+/* code, name in --json, exit status of the program when it is reported (125: the launch was refused) */
+#define KR_ERROR_CODES(X)                                                                          \
+	X(NONE, "none", 0)                                                                             \
+	X(USAGE, "usage", 2)             /* the command line is wrong */                               \
+	X(CONFIG, "config", 125)         /* a configuration file is wrong; has a place */              \
+	X(REFUSED, "refused", 125)       /* a rule refuses the launch: protected path, command lookup */ \
+	X(WALL, "wall", 125)             /* a wall that was asked for cannot be raised */              \
+	X(UNSUPPORTED, "unsupported", 125) /* not built into this kraft, or not on this system */      \
+	X(NOT_FOUND, "not_found", 1)     /* what the person named does not exist */                    \
+	X(BUSY, "busy", 125)             /* another session holds it */                                \
+	X(LIMIT, "limit", 125)           /* a named limit was passed */                                \
+	X(GIT, "git", 125)               /* a git run failed */                                        \
+	X(SYSTEM, "system", 125)         /* a system call failed; sys_errno is set */
+
+enum kr_error_code {
+#define X(code, name, status) KR_E_##code,
+	KR_ERROR_CODES(X)
+#undef X
+	KR_E_COUNT
+};
+
+/* Where in a configuration file: line and column count from 1; line 0 means no place. */
+struct kr_place {
+	char path[512];
+	unsigned line, column;
+	char excerpt[256]; /* the line itself, cut to fit, control bytes shown as '?'; "" when unknown */
+	unsigned caret;    /* 0-based offset of the caret in excerpt */
+};
+
+struct kr_error {
+	enum kr_error_code code;
+	int sys_errno;        /* 0 when no system call failed */
+	const char *file;     /* our source file and line, for --debug */
+	int line;
+	char message[768];
+	char hint[512];       /* "" when there is no next step */
+	struct kr_place place;
+};
+
+/* All three fill *err (NULL is allowed) and return -1. kr_fail_errno appends strerror(sys_errno). */
+#define kr_fail(err, code, ...) kr_fail_at((err), (code), 0, __FILE__, __LINE__, __VA_ARGS__)
+#define kr_fail_errno(err, code, sys_errno, ...)                                                   \
+	kr_fail_at((err), (code), (sys_errno), __FILE__, __LINE__, __VA_ARGS__)
+int kr_fail_at(struct kr_error *err, enum kr_error_code code, int sys_errno, const char *file,
+	int line, const char *fmt, ...) KR_PRINTF(6, 7);
+
+/* Sets the hint of an error that is already filled; returns -1, so `return kr_hint(err, ...)` reads well. */
+int kr_hint(struct kr_error *err, const char *fmt, ...) KR_PRINTF(2, 3);
+
+/* Puts "context: " in front of the message; returns -1. */
+int kr_wrap(struct kr_error *err, const char *fmt, ...) KR_PRINTF(2, 3);
+
+const char *kr_error_name(enum kr_error_code code);
+int kr_error_exit_status(enum kr_error_code code);
+
+/*
+ * Prints the error for a person on a stream:
+ *     kraft: /path/repos.yaml:3:7: unknown key 'exposee'
+ *         exposee: [~/x]
+ *         ^
+ *     hint: did you mean 'expose'?
+ * Bytes that could steer a terminal are escaped. Colour when `colour` is true.
+ */
+void kr_error_print(const struct kr_error *err, FILE *stream, bool colour);
+
+#endif

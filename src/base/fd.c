@@ -1,0 +1,99 @@
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void
+kr_close_p(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		(void)close(*fd); /* nothing to be done about a failed close */
+	*fd = -1;
+	errno = saved;
+}
+
+int
+kr_write_all(int fd, const void *bytes, size_t n, struct kr_error *err)
+{
+	const char *p = bytes;
+
+	while (n) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot write");
+		p += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int
+kr_read_all(int fd, struct kr_buf *buf, const char *name, struct kr_error *err)
+{
+	char chunk[16384];
+
+	for (;;) {
+		ssize_t got = read(fd, chunk, sizeof(chunk));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot read '%s'", name);
+		if (got == 0)
+			return 0;
+		kr_buf_add(buf, chunk, (size_t)got);
+		if (buf->overflow)
+			return kr_fail(err, KR_E_LIMIT, "'%s' is larger than %zu bytes", name, buf->max);
+	}
+}
+
+int
+kr_file_read_at(int dir_fd, const char *path, struct kr_buf *buf, struct kr_error *err)
+{
+	kr_auto_fd int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot open '%s'", path);
+	if (fstat(fd, &st) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return kr_fail(err, KR_E_SYSTEM, "'%s' is not a regular file", path);
+	return kr_read_all(fd, buf, path, err);
+}
+
+int
+kr_file_write_at(int dir_fd, const char *name, const void *bytes, size_t n, unsigned mode,
+	struct kr_error *err)
+{
+	char temporary[512];
+	kr_auto_fd int fd = -1;
+	int len = snprintf(temporary, sizeof(temporary), "%s.%ld.new", name, (long)getpid());
+
+	if (len < 0 || (size_t)len >= sizeof(temporary))
+		return kr_fail(err, KR_E_LIMIT, "the file name '%s' is too long", name);
+	(void)unlinkat(dir_fd, temporary, 0); /* left by a process of our number that died */
+	fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	if (fd < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot create '%s'", temporary);
+	if (kr_write_all(fd, bytes, n, err) < 0 || fsync(fd) < 0) {
+		int saved = errno;
+
+		(void)unlinkat(dir_fd, temporary, 0);
+		return kr_fail_errno(err, KR_E_SYSTEM, saved, "cannot write '%s'", name);
+	}
+	if (renameat(dir_fd, temporary, dir_fd, name) < 0) {
+		int saved = errno;
+
+		(void)unlinkat(dir_fd, temporary, 0);
+		return kr_fail_errno(err, KR_E_SYSTEM, saved, "cannot rename to '%s'", name);
+	}
+	return 0;
+}

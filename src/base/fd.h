@@ -1,0 +1,28 @@
+/* Descriptors: -1 is none; close-on-exec from birth; files are read and written whole, bounded, by atomic rename. */
+#ifndef KR_BASE_FD_H
+#define KR_BASE_FD_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+void kr_close_p(int *fd);
+#define kr_auto_fd KR_CLEANUP(kr_close_p)
+#define kr_steal_fd(fd)                                                                            \
+	__extension__({                                                                                \
+		int kr_stolen_fd_ = (fd);                                                                  \
+		(fd) = -1;                                                                                 \
+		kr_stolen_fd_;                                                                             \
+	})
+
+/* All bytes or an error; EINTR is retried. */
+int kr_write_all(int fd, const void *bytes, size_t n, struct kr_error *err);
+/* Reads to the end into buf (up to buf->max; more is KR_E_LIMIT naming `name`). */
+int kr_read_all(int fd, struct kr_buf *buf, const char *name, struct kr_error *err);
+
+/* Opens a regular file (not a FIFO or device; never blocks) and reads it whole. dir_fd as for openat. */
+int kr_file_read_at(int dir_fd, const char *path, struct kr_buf *buf, struct kr_error *err);
+/* Writes to a temporary name beside `name`, fsyncs, renames over it. mode as for open. */
+int kr_file_write_at(int dir_fd, const char *name, const void *bytes, size_t n, unsigned mode,
+	struct kr_error *err);
+
+#endif

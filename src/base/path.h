@@ -1,0 +1,34 @@
+/*
+ * Paths as text (pure), and opening one without following anything that could have been changed.
+ * A "clean" path is absolute, with no '.', '..', empty component or trailing slash ("/" alone is clean).
+ */
+#ifndef KR_BASE_PATH_H
+#define KR_BASE_PATH_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+enum { KR_PATH_MAX = 4096 };
+
+bool kr_path_is_clean(const char *path);
+/* Lexical: removes '.', doubled and trailing slashes; '..' takes the component before it away (for text from a
+ * configuration, where links are resolved afterwards). NULL when the path is not absolute or too long. */
+const char *kr_path_clean(struct kr_arena *arena, const char *path);
+/* "a/b" joined to a clean directory and cleaned; an absolute `name` is returned cleaned. */
+const char *kr_path_join(struct kr_arena *arena, const char *directory, const char *name);
+const char *kr_path_dirname(struct kr_arena *arena, const char *clean);
+const char *kr_path_basename(const char *clean); /* borrows; "/" gives "" */
+/* Both clean. True when path is `directory` or below it. */
+bool kr_path_is_within(const char *path, const char *directory);
+
+/*
+ * Opens a clean path from '/' without following any symbolic link (openat2 RESOLVE_NO_SYMLINKS where the kernel has
+ * it, else component by component). flags as for open, O_CLOEXEC is added; use O_PATH for a mount source.
+ * Returns the descriptor or -1; a link on the way is KR_E_REFUSED, anything else KR_E_SYSTEM with sys_errno.
+ */
+int kr_path_open(const char *clean, int flags, struct kr_error *err);
+
+/* mkdir -p, 0700, refusing links on the way. Returns a descriptor of the directory that is good for the *at calls. */
+int kr_path_make_dirs(const char *clean, struct kr_error *err);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * The command line. main.c only dispatches; each command is one file with one const struct kr_command, listed in
+ * commands.c. Options are a table; parsing, --help, errors and completions come from it.
+ */
+#ifndef KR_CLI_CLI_H
+#define KR_CLI_CLI_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+struct kr_option {
+	const char *name;     /* without "--" */
+	char letter;          /* 0: none */
+	const char *argument; /* its placeholder, "PATH"; NULL: a flag */
+	const char *help;     /* one line */
+};
+
+enum { KR_OPTIONS_MAX = 16 };
+
+struct kr_parsed {
+	const char *value[KR_OPTIONS_MAX]; /* by the option's index in the table: its value, "" for a flag, NULL unset */
+	char **words;                      /* what is not an option; after "--" everything */
+	int word_count;
+	bool dashes;                       /* a "--" was there */
+};
+
+struct kr_command {
+	const char *name;    /* "run", "repo connect": up to two words */
+	const char *usage;   /* after the name: "[OPTIONS] -- COMMAND [ARG...]" */
+	const char *summary; /* one line */
+	const char *help;    /* paragraphs, "" for none */
+	const struct kr_option *options; /* ends with a NULL name */
+	int words_min, words_max;        /* -1: any number */
+	bool stops_at_word;  /* the first word ends the options (run, shell, explain) */
+	/* Returns the exit status; with err filled it is reported by main and gives the status of its code. */
+	int (*run)(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err);
+};
+
+extern const struct kr_command *const kr_commands[]; /* NULL-terminated */
+
+bool kr_colour_on(int fd); /* a terminal, and neither NO_COLOR nor TERM=dumb */
+
+#endif

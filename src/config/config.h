@@ -1,0 +1,155 @@
+/*
+ * The configuration as typed structs. Everything lives in the arena given to the loader and is const afterwards.
+ *
+ * The loader touches nothing of the host but the file itself: it checks shapes and rules that need no file system
+ * (CFG-01 to CFG-11, facts of the sandbox keys). Whether an exposed path exists is found out at launch (CFG-04).
+ * Errors are KR_E_CONFIG with place (file:line:column), the line with a caret, the nearest known key, and the fix.
+ */
+#ifndef KR_CONFIG_CONFIG_H
+#define KR_CONFIG_CONFIG_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+
+/* kind, name in YAML */
+#define KR_SANDBOX_KINDS(X) X(OS, "os") X(DOCKER, "docker") X(KIT, "kit")
+enum kr_sandbox_kind {
+	KR_SANDBOX_NONE, /* no sandbox, or `sandbox: false` */
+#define X(kind, name) KR_SANDBOX_##kind,
+	KR_SANDBOX_KINDS(X)
+#undef X
+};
+const char *kr_sandbox_kind_name(enum kr_sandbox_kind kind);
+
+enum kr_phase { KR_PHASE_INSTALL, KR_PHASE_RUNTIME, KR_PHASE_COUNT };
+const char *kr_phase_name(enum kr_phase phase); /* "install", "runtime" */
+
+/* One line of the file that a value came from, for errors found later. line 0: no place. */
+struct kr_mark {
+	unsigned line, column;
+};
+
+struct kr_host_list {
+	struct kr_strs allow, deny; /* entries as in policy/hosts.h, trimmed, checked */
+};
+
+struct kr_network {
+	bool is_set;                               /* a `network:` that is not literally {} */
+	bool phase_is_set[KR_PHASE_COUNT];         /* the phase is written, even when empty */
+	struct kr_host_list phase[KR_PHASE_COUNT];
+};
+
+struct kr_expose {
+	const char *text; /* as written: "/opt/x" or "~/x" */
+	const char *path; /* clean, "~/" replaced by the home directory; links not resolved */
+	struct kr_mark mark;
+};
+
+struct kr_resources {
+	double cpu;            /* 0: no limit */
+	uint64_t memory_bytes; /* 0: no limit */
+	uint64_t pids;         /* 0: the default */
+};
+
+/* kind docker only; parsed and checked, used by a later backend. */
+struct kr_inject {
+	const char *domain, *header, *format;
+};
+struct kr_credential {
+	const char *env, *service, *sentinel, *source; /* service and sentinel may be NULL */
+	bool phase[KR_PHASE_COUNT];
+	struct kr_inject *inject;
+	size_t inject_count;
+	struct kr_mark mark;
+};
+
+struct kr_sandbox {
+	enum kr_sandbox_kind kind;
+	struct kr_network network;
+	struct kr_expose *expose;
+	size_t expose_count;
+	const char *image, *runtime, *kit; /* NULL when unset */
+	bool has_resources;
+	struct kr_resources resources;
+	bool unrestricted_network;
+	struct kr_credential *credentials;
+	size_t credential_count;
+	struct kr_mark mark;
+};
+
+struct kr_env_literal {
+	const char *name, *value;
+	struct kr_mark mark;
+};
+
+struct kr_test_scope {
+	struct kr_strs paths;
+	const char *command;
+};
+
+struct kr_repo {
+	const char *path; /* clean absolute path of the checkout */
+	const char *name; /* shown name: the key, else the directory's name */
+	const char *id;   /* NULL when unset */
+	const char *default_chain, *forge, *project, *intent_dir; /* NULL when unset */
+	bool enabled, managed, ci_checks;
+	const char *setup_command; /* NULL: undeclared; "": nothing to do */
+	const char *test_command;  /* NULL: undeclared; "": no tests */
+	struct kr_test_scope *test_scopes;
+	size_t test_scope_count;
+	struct kr_strs local_files, env_passthrough, deny_tools, steering;
+	struct kr_env_literal *env;
+	size_t env_count;
+	bool sandbox_is_false;    /* `sandbox: false` was written */
+	struct kr_sandbox sandbox; /* from `sandbox` or `policy.sandbox`, whichever was set */
+	struct kr_mark mark;      /* of the entry */
+};
+
+struct kr_repos {
+	const char *file; /* path of repos.yaml, for errors */
+	struct kr_repo *repo;
+	size_t repo_count;
+	struct kr_strs warnings; /* "file:line:column: text", e.g. an unknown key far from any known one */
+};
+
+/* What the rules need to know of the person: all clean absolute paths. */
+struct kr_places {
+	const char *home;       /* the home directory */
+	const char *kraft_home; /* $KRAFT_HOME or ~/.kraft */
+	const char *run_dir;    /* $KRAFT_RUN_DIR or <kraft_home>/run */
+	const char *config_dir; /* $KRAFT_CONFIG_DIR or <kraft_home>/config */
+};
+
+enum {
+	KR_CONFIG_FILE_BYTES = 1 << 20, /* a larger file is refused */
+	KR_CONFIG_DEPTH = 32,
+	KR_CONFIG_NODES = 10000,
+};
+
+/*
+ * Parses bytes as repos.yaml. `file` is only used in errors. Pure. An empty document gives no repositories.
+ * Returns NULL on the first error.
+ */
+const struct kr_repos *kr_repos_parse(struct kr_arena *arena, const char *file, const char *bytes,
+	size_t n, const struct kr_places *places, struct kr_error *err);
+
+/* Reads <config_dir>/repos.yaml; a missing file gives an empty list, an unreadable one is an error (CFG-06). */
+const struct kr_repos *kr_repos_load(struct kr_arena *arena, const struct kr_places *places,
+	struct kr_error *err);
+
+/* The entry whose path is `path` or the nearest one above it; NULL when there is none. Both clean and resolved. */
+const struct kr_repo *kr_repos_find(const struct kr_repos *repos, const char *path);
+
+/*
+ * Editing a person's file: a text patch at a mark, never a re-emission; comments and layout survive.
+ * kr_repos_edit_add appends an entry (YAML text without the leading "- ", one key a line) to `repos:`, making the
+ * key when the file has none. kr_repos_edit_remove takes the entry of `path` out. Both return the new bytes in `out`,
+ * checked by parsing them again; the caller writes them by atomic rename.
+ */
+int kr_repos_edit_add(const char *file, const char *bytes, size_t n, const struct kr_places *places,
+	const char *entry_yaml, struct kr_buf *out, struct kr_error *err);
+int kr_repos_edit_remove(const char *file, const char *bytes, size_t n, const struct kr_places *places,
+	const char *path, struct kr_buf *out, struct kr_error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * From a command's name to what the sandbox must show for it to run (OS-CMD-01 to OS-CMD-09), with reasons. Pure:
+ * the host is seen through struct kr_fs.
+ */
+#ifndef KR_LOOKUP_LOOKUP_H
+#define KR_LOOKUP_LOOKUP_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "config/config.h"
+#include "os/fs.h"
+
+struct kr_lookup_input {
+	const struct kr_fs *fs;
+	const struct kr_places *places;
+	const char *path;         /* the value of PATH, without /opt/kraft/bin */
+	const char *worktree;     /* resolved */
+	const char *checkout;     /* resolved path of the person's checkout; nothing in it is used either */
+	const char *cwd;          /* inside the worktree; path-named commands start here */
+	const char *guest_bin;    /* host directory that is /opt/kraft/bin inside */
+	const struct kr_strs *system_dirs; /* resolved directories shown anyway: /usr, /etc, /bin ... */
+	const struct kr_strs *expose;      /* resolved expose paths */
+};
+
+struct kr_lookup {
+	const char *exec_path;     /* absolute path the init executes: the name it has on PATH */
+	struct kr_strs mounts;     /* resolved directories to show read-only */
+	struct kr_strs mount_why;  /* one per mount */
+	struct kr_strs links;      /* pairs: path of a link outside every mount, its text; to be made again inside */
+	struct kr_strs steps;      /* the lookup told step by step, one sentence each */
+};
+
+/*
+ * Looks up one command word. Refusals (KR_E_REFUSED) use the ledger's sentences; KR_E_LIMIT for chains of links.
+ * The steps are filled also when it fails, so that explain can show how far it came.
+ */
+int kr_lookup_command(struct kr_arena *arena, const struct kr_lookup_input *in, const char *command,
+	struct kr_lookup *out, struct kr_error *err);
+
+/* The interpreter of a script's first bytes: false when it has no #! line. `env NAME` gives name with is_env. */
+struct kr_interpreter {
+	char path[256];
+	char name[256]; /* with is_env: the NAME looked up on PATH */
+	bool is_env;
+};
+bool kr_interpreter_parse(const char *head, size_t n, struct kr_interpreter *out);
+
+/* The command words of a shell line, as far as they are plain (for the repository's setup and test commands). */
+void kr_shell_commands(struct kr_arena *arena, const char *line, struct kr_strs *out);
+
+#endif

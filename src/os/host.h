@@ -1,0 +1,20 @@
+/* Gathers the facts of this host that planning needs. Reads the environment and the password database once. */
+#ifndef KR_OS_HOST_H
+#define KR_OS_HOST_H
+
+#include "plan/plan.h"
+
+/*
+ * Fills places (KRAFT_HOME, KRAFT_RUN_DIR, KRAFT_CONFIG_DIR, HOME or the password database; links in them resolved),
+ * user, environment and guest_dir (KRAFT_GUEST_DIR, else beside or below the running program). KR_E_USAGE when
+ * a variable is not an absolute path. Creates nothing.
+ */
+int kr_host_gather(struct kr_arena *arena, struct kr_host *out, struct kr_error *err);
+
+/*
+ * Makes kraft_home, run_dir and config_dir 0700 where missing, and refuses one that is a link, is not ours, or that
+ * others may write (CFG-13 of the security cases).
+ */
+int kr_host_prepare_dirs(const struct kr_host *host, struct kr_error *err);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * The item of a `kraft run`: a name under which a worktree, a home and results are kept from run to run, and the lock
+ * that its sessions share. One per repository unless --item names another.
+ *
+ * On disk, below run_dir: worktrees/<item> (a linked worktree, detached), worktrees/<item>.json (checkout, commit,
+ * setup state), worktrees/<item>.lock, sandbox-home/<item>, results/<item>/<session>.json, sn/<session>/ (channel
+ * directory), sessions/<session>/ (folder: log, started, exit, session.json; never mounted), empty (for masks).
+ */
+#ifndef KR_SESSION_ITEM_H
+#define KR_SESSION_ITEM_H
+
+#include "git/git.h"
+#include "plan/plan.h"
+
+struct kr_item_want {
+	const char *id;     /* NULL: the repository's own, run-<name>-<8 hex of the path> */
+	bool with_changes;  /* take uncommitted changes of the checkout along */
+	bool keep;          /* leave the worktree at the commit it has */
+};
+
+enum kr_item_state {
+	KR_ITEM_READY,         /* the worktree is there at the wanted commit */
+	KR_ITEM_MADE,          /* it was just made; local_files are copied */
+	KR_ITEM_NEEDS_CHECKOUT /* it stands at another commit: move it with a short git run inside the walls */
+};
+
+struct kr_item {
+	const char *id, *worktree, *home, *results_dir;
+	const char *git_dir, *git_common; /* of the worktree; trusted, recorded by us */
+	enum kr_item_state state;
+	bool setup_done;       /* the present setup_command has succeeded in this worktree */
+	char at[KR_OID_HEX_MAX + 1], wanted[KR_OID_HEX_MAX + 1];
+	int lock_fd;           /* shared, or exclusive while the worktree is made, moved or set up */
+};
+
+/* Takes the lock (exclusive when there is something to do first), makes the worktree where it is missing.
+ * KR_E_BUSY when another session runs in it and it would have to change. */
+int kr_item_open(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout,
+	const struct kr_repo *repo, const struct kr_item_want *want, struct kr_item *out,
+	struct kr_error *err);
+void kr_item_close(struct kr_item *item);
+/* Records that the worktree now stands at item->wanted; that setup succeeded. Both keep the lock. */
+int kr_item_moved(const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item,
+	struct kr_error *err);
+int kr_item_set_up(const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item,
+	struct kr_error *err);
+/* From exclusive to shared, before the command runs. */
+int kr_item_share(struct kr_item *item, struct kr_error *err);
+
+/* Paths of one new session of the item, its directories and empty result file made. id: 16 hex digits, random. */
+struct kr_session_paths {
+	const char *id, *folder, *result_file, *channel_dir;
+};
+int kr_session_paths_make(struct kr_arena *arena, const struct kr_host *host, const struct kr_item *item,
+	struct kr_session_paths *out, struct kr_error *err);
+/* <run_dir>/empty, made when missing. */
+const char *kr_session_empty_file(struct kr_arena *arena, const struct kr_host *host,
+	struct kr_error *err);
+
+#endif

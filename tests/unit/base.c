@@ -1,0 +1,171 @@
+/* base: text escaping, paths, arena, buffers, errors. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+
+#include <cmocka.h>
+
+static void
+escape_neutralises_what_steers_a_terminal(void **state)
+{
+	static const struct { const char *in, *out; } cases[] = {
+		{ "plain", "plain" },
+		{ "a\tb", "a\tb" },
+		{ "a\nb", "a\\nb" },
+		{ "\033]0;t\a", "\\x1b]0;t\\x07" },
+		{ "caf\xc3\xa9", "caf\xc3\xa9" },
+		{ "\xc2\x9b" "31m", "\\xc2\\x9b31m" },
+		{ "x\xe2\x80\xae" "y", "x\\xe2\\x80\\xaey" },
+		{ "\xff\xc0\x80", "\\xff\\xc0\\x80" },
+		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },
+		{ "\xe2\x80", "\\xe2\\x80" },
+	};
+	char out[64];
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		kr_text_escape(out, sizeof(out), cases[i].in, strlen(cases[i].in));
+		assert_string_equal(out, cases[i].out);
+	}
+	assert_int_equal(kr_text_escape(out, 4, "\001\001", 2), 0); /* never half an escape */
+}
+
+static void
+distance_is_capped(void **state)
+{
+	(void)state;
+	assert_int_equal(kr_text_distance("expose", "exposee", 2), 1);
+	assert_int_equal(kr_text_distance("expose", "epxose", 2), 2);
+	assert_int_equal(kr_text_distance("expose", "network", 2), 3);
+}
+
+static void
+paths_are_cleaned(void **state)
+{
+	static const struct { const char *in, *out; } cases[] = {
+		{ "/", "/" }, { "//", "/" }, { "/a/", "/a" }, { "/a//b/./c", "/a/b/c" }, { "/a/../b", "/b" },
+		{ "/../../x", "/x" }, { "/a/b/../..", "/" }, { "/...", "/..." },
+	};
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		assert_string_equal(kr_path_clean(&arena, cases[i].in), cases[i].out);
+		assert_true(kr_path_is_clean(cases[i].out));
+	}
+	assert_null(kr_path_clean(&arena, "a/b"));
+	assert_false(kr_path_is_clean("/a/"));
+	assert_false(kr_path_is_clean("/a/../b"));
+	assert_true(kr_path_is_within("/a/b", "/a"));
+	assert_true(kr_path_is_within("/a", "/a"));
+	assert_true(kr_path_is_within("/a", "/"));
+	assert_false(kr_path_is_within("/ab", "/a"));
+	assert_string_equal(kr_path_dirname(&arena, "/a"), "/");
+	kr_arena_fini(&arena);
+}
+
+static void
+open_refuses_links_anywhere(void **state)
+{
+	char top[] = "/tmp/kraft-unit-XXXXXX", path[128];
+	struct kr_error err = { 0 };
+	kr_auto_fd int fd = -1;
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	snprintf(path, sizeof(path), "%s/real/deep", top);
+	fd = kr_path_make_dirs(path, &err);
+	assert_true(fd >= 0);
+	snprintf(path, sizeof(path), "%s/link", top);
+	assert_int_equal(symlink("real", path), 0);
+	assert_int_equal(kr_path_open(path, O_RDONLY, &err), -1);
+	assert_int_equal(err.code, KR_E_REFUSED);
+	snprintf(path, sizeof(path), "%s/link/deep", top);
+	assert_int_equal(kr_path_open(path, O_RDONLY, &err), -1);
+	assert_int_equal(err.code, KR_E_REFUSED);
+	snprintf(path, sizeof(path), "%s/real/deep", top);
+	kr_close_p(&fd);
+	fd = kr_path_open(path, O_RDONLY | O_DIRECTORY, &err);
+	assert_true(fd >= 0);
+	unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+	snprintf(path, sizeof(path), "%s/link", top);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/real", top);
+	rmdir(path);
+	rmdir(top);
+}
+
+static void
+buffers_stop_at_their_maximum(void **state)
+{
+	struct kr_buf buf = KR_BUF(8);
+
+	(void)state;
+	kr_buf_adds(&buf, "12345678");
+	assert_false(buf.overflow);
+	kr_buf_adds(&buf, "9");
+	assert_true(buf.overflow);
+	assert_string_equal(buf.data, "12345678");
+	kr_buf_fini(&buf);
+}
+
+static void
+files_are_replaced_whole(void **state)
+{
+	char top[] = "/tmp/kraft-unit-XXXXXX";
+	struct kr_error err = { 0 };
+	struct kr_buf buf = KR_BUF(16);
+	kr_auto_fd int dir = -1;
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	dir = open(top, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	assert_int_equal(kr_file_write_at(dir, "f", "one", 3, 0600, &err), 0);
+	assert_int_equal(kr_file_write_at(dir, "f", "two", 3, 0600, &err), 0);
+	assert_int_equal(kr_file_read_at(dir, "f", &buf, &err), 0);
+	assert_string_equal(buf.data, "two");
+	assert_int_equal(mkfifoat(dir, "fifo", 0600), 0);
+	assert_int_equal(kr_file_read_at(dir, "fifo", &buf, &err), -1); /* and does not block */
+	kr_buf_fini(&buf);
+	unlinkat(dir, "f", 0);
+	unlinkat(dir, "fifo", 0);
+	rmdir(top);
+}
+
+static void
+errors_keep_their_place(void **state)
+{
+	struct kr_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(kr_fail_errno(&err, KR_E_SYSTEM, ENOENT, "cannot open '%s'", "x"), -1);
+	assert_string_equal(err.message, "cannot open 'x': No such file or directory");
+	kr_wrap(&err, "reading '%s'", "y");
+	assert_string_equal(err.message, "reading 'y': cannot open 'x': No such file or directory");
+	assert_int_equal(kr_fail(NULL, KR_E_USAGE, "nobody listens"), -1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(escape_neutralises_what_steers_a_terminal),
+		cmocka_unit_test(distance_is_capped),
+		cmocka_unit_test(paths_are_cleaned),
+		cmocka_unit_test(open_refuses_links_anywhere),
+		cmocka_unit_test(buffers_stop_at_their_maximum),
+		cmocka_unit_test(files_are_replaced_whole),
+		cmocka_unit_test(errors_keep_their_place),
+	};
+
+	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
