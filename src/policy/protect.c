@@ -83,16 +83,61 @@ why_one(struct kr_arena *arena, const char *protected, const char *path)
 }
 
 const char *
+kr_protect_why_among(struct kr_arena *arena, const struct kr_strs *protected, const char *path)
+{
+	const char *why = NULL;
+
+	for (size_t i = 0; !why && i < protected->n; i++)
+		why = why_one(arena, protected->v[i], path);
+	return why;
+}
+
+const char *
 kr_protect_why(struct kr_arena *arena, const struct kr_places *places, const char *path)
 {
 	struct kr_strs protected = { 0 };
-	const char *why = why_home(arena, places->home, path);
+	const char *why;
 
 	KR_BUG_IF(!kr_path_is_clean(path));
+	why = why_home(arena, places->home, path);
 	kr_protected_paths(arena, places, &protected);
-	for (size_t i = 0; !why && i < protected.n; i++)
-		why = why_one(arena, protected.v[i], path);
+	if (!why)
+		why = kr_protect_why_among(arena, &protected, path);
 	if (!why && kr_is_credential_name(kr_path_basename(path)))
 		why = kr_arena_printf(arena, "is named '%s', a name that holds credentials", kr_path_basename(path));
 	return why;
+}
+
+/* What the sandbox makes itself. `below`: what is inside is the sandbox's too, or has no place to be mounted
+ * on. */
+static const struct {
+	const char *path;
+	bool below;
+} own_places[] = {
+	{ "/proc", true },
+	{ "/sys", true },
+	{ "/dev", true },
+	{ "/run", true },     /* sockets of services live here */
+	{ "/tmp", false },    /* a directory in it can be mounted, it cannot */
+	{ "/var/tmp", true }, /* a link inside */
+	{ "/opt/kraft", true },
+};
+
+const char *
+kr_place_why(struct kr_arena *arena, const char *path)
+{
+	for (size_t i = 0; i < KR_COUNT(own_places); i++) {
+		const char *own = own_places[i].path, *relation = NULL;
+
+		if (strcmp(path, own) == 0)
+			relation = "is";
+		else if (kr_path_is_within(own, path))
+			relation = "holds";
+		else if (own_places[i].below && kr_path_is_within(path, own))
+			relation = "is inside";
+		if (relation)
+			return kr_arena_printf(
+				arena, "%s '%s', which the sandbox does not take from the host", relation, own);
+	}
+	return NULL;
 }
