@@ -28,6 +28,7 @@ strace           cmd:strace
 procps           cmd:ps
 file             cmd:file
 qemu-user-static cmd:qemu-aarch64-static
+scdoc            cmd:scdoc
 nodejs           cmd:node
 npm              cmd:npm
 ca-certificates  file:/etc/ssl/certs/ca-certificates.crt
@@ -37,7 +38,6 @@ clang-format     cmd:clang-format
 clang-tidy       cmd:clang-tidy
 cppcheck         cmd:cppcheck
 shellcheck       cmd:shellcheck
-scdoc            cmd:scdoc
 '
 
 kr_say() {

@@ -3,7 +3,7 @@
 # with nothing else typed; as root, or as a plain user who has sudo. Needs root, debootstrap and a way to Debian's
 # packages. Not part of ./check.
 #
-#     tests/fresh.sh [--user] [--keep] [--suite NAME] [COMMAND...]     default: ./quickstart, then ./check
+#     tests/fresh.sh [--user] [--suite NAME] [COMMAND...]     default: ./quickstart, then ./check
 #
 # A chroot will not do: the kernel makes no user namespace in one. So the tree becomes the root of a mount namespace by
 # pivot_root, with its own /proc, /dev, /sys and process ids. What is installed and built goes to a layer that is thrown
@@ -16,11 +16,9 @@ kr_program=tests/fresh.sh
 
 kr_suite=bookworm
 kr_who=root
-kr_keep=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--user) kr_who=newcomer ;;
-	--keep) kr_keep=yes ;;
 	--suite)
 		kr_suite=$2
 		shift
@@ -80,7 +78,7 @@ fi
 
 kr_layer=$(mktemp -d "$kr_cache/layer.XXXXXX")
 mkdir "$kr_layer/root" "$kr_layer/over"
-[ -n "$kr_keep" ] || trap 'rm -rf "$kr_layer"' EXIT
+trap 'rm -rf "$kr_layer"' EXIT
 [ $# -gt 0 ] || set -- ./quickstart ./check
 
 # shellcheck disable=SC2016 # the inner shell's own variables

@@ -211,6 +211,10 @@ compose(struct launch *launch, const struct kr_session_start *start, const struc
 			pass(launch, "--pass-fd", files->opened[i].fd);
 	if (plan->request->terminal)
 		word(launch, "--terminal");
+	if (plan->request->terminal && start->rows) {
+		word(launch, "--terminal-size");
+		word(launch, kr_arena_printf(launch->arena, "%u,%u", start->rows, start->columns));
+	}
 	word(launch, "--cwd");
 	word(launch, plan->cwd);
 	word(launch, "--exec");
