@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -111,68 +112,98 @@ filter_file(struct kr_error *err)
 	return kr_memory_file("kraft-seccomp", filter, n * sizeof(filter[0]), err);
 }
 
-/* All descriptors that exist only until the launcher has its own copies. */
-struct files {
+/*
+ * What a launch needs beside the plan. The descriptors exist only until the launcher has its own copies; tmp and shm are
+ * where it mounts the capped file systems before bubblewrap binds them (guest/wire.h).
+ */
+struct parts {
+	struct kr_bwrap bwrap;
+	const char *tmp, *shm;
 	int folder, args, verify, seccomp, control, lifeline;
 	struct kr_opened *opened;
 	size_t opened_count;
 };
 
 static void
-files_fini(struct files *files)
+parts_init(struct parts *parts, struct kr_arena *arena, size_t step_count)
 {
-	kr_close_p(&files->folder);
-	kr_close_p(&files->args);
-	kr_close_p(&files->verify);
-	kr_close_p(&files->seccomp);
-	kr_close_p(&files->control);
-	kr_close_p(&files->lifeline);
-	kr_session_close_sources(files->opened, files->opened_count);
+	*parts = (struct parts){ .folder = -1, .args = -1, .verify = -1, .seccomp = -1, .control = -1, .lifeline = -1 };
+	parts->opened = kr_arena_alloc(arena, (step_count + 1) * sizeof(*parts->opened));
+	parts->opened_count = step_count;
+	for (size_t i = 0; i < step_count; i++)
+		parts->opened[i].fd = -1;
+}
+
+static void
+parts_fini(struct parts *parts)
+{
+	kr_close_p(&parts->folder);
+	kr_close_p(&parts->args);
+	kr_close_p(&parts->verify);
+	kr_close_p(&parts->seccomp);
+	kr_close_p(&parts->control);
+	kr_close_p(&parts->lifeline);
+	kr_session_close_sources(parts->opened, parts->opened_count);
+}
+
+static const char *
+make_scratch(struct kr_arena *arena, const struct kr_session_start *start, int folder, const char *name,
+	struct kr_error *err)
+{
+	if (mkdirat(folder, name, 0700) < 0 && errno != EEXIST) {
+		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make '%s' in '%s'", name, start->folder);
+		return NULL;
+	}
+	return kr_path_join(arena, start->folder, name);
+}
+
+/* The rendered text as files; a verify block is only written where bubblewrap cannot bind by descriptor. */
+static int
+fill(struct parts *parts, const struct kr_bwrap_render *text, struct kr_error *err)
+{
+	parts->args = kr_memory_file("kraft-args", text->args.data, text->args.len, err);
+	if (parts->args < 0 || !text->verify.len)
+		return parts->args < 0 ? -1 : 0;
+	parts->verify = kr_memory_file("kraft-verify", text->verify.data, text->verify.len, err);
+	return parts->verify < 0 ? -1 : 0;
 }
 
 static int
-render(struct kr_arena *arena, const struct kr_session_start *start, const struct kr_bwrap *bwrap,
-	struct files *files, struct kr_error *err)
+render(struct kr_arena *arena, const struct kr_session_start *start, struct parts *parts, struct kr_error *err)
 {
-	kr_auto_buf struct kr_buf unused = KR_BUF(0);
 	struct kr_bwrap_render text = { 0 };
 	const char *empty = kr_session_empty_file(arena, start->host, err);
-	int result = -1;
+	int result;
 
-	if (!empty || kr_session_open_sources(start->host, start->plan, empty, files->opened, err) < 0)
+	if (!empty || kr_session_open_sources(start->host, start->plan, empty, parts->opened, err) < 0)
 		return -1;
-	if (kr_bwrap_args(start->plan, bwrap, files->opened, NULL, NULL, empty, &text, err) < 0)
-		goto out;
-	files->args = kr_memory_file("kraft-args", text.args.data, text.args.len, err);
-	if (files->args < 0)
-		goto out;
-	if (text.verify.len) {
-		files->verify = kr_memory_file("kraft-verify", text.verify.data, text.verify.len, err);
-		if (files->verify < 0)
-			goto out;
-	}
-	result = 0;
-out:
+	result = kr_bwrap_args(start->plan, &parts->bwrap, parts->opened, parts->tmp, parts->shm, empty, &text, err);
+	if (result == 0)
+		result = fill(parts, &text, err);
 	kr_buf_fini(&text.args);
 	kr_buf_fini(&text.verify);
 	return result;
 }
 
 static int
-open_files(struct kr_arena *arena, const struct kr_session_start *start, const struct kr_bwrap *bwrap,
-	struct files *files, struct kr_error *err)
+open_parts(struct kr_arena *arena, const struct kr_session_start *start, struct parts *parts,
+	struct kr_error *err)
 {
-	files->folder = kr_path_open(start->folder, O_RDONLY | O_DIRECTORY, err);
-	if (files->folder < 0)
+	parts->folder = kr_path_open(start->folder, O_RDONLY | O_DIRECTORY, err);
+	if (parts->folder < 0)
 		return -1;
-	files->seccomp = filter_file(err);
-	if (files->seccomp < 0)
+	parts->tmp = make_scratch(arena, start, parts->folder, "tmp", err);
+	parts->shm = parts->tmp ? make_scratch(arena, start, parts->folder, "shm", err) : NULL;
+	if (!parts->shm)
 		return -1;
-	return render(arena, start, bwrap, files, err);
+	parts->seccomp = filter_file(err);
+	if (parts->seccomp < 0)
+		return -1;
+	return render(arena, start, parts, err);
 }
 
 static int
-connect_ends(const struct kr_session_start *start, struct files *files, struct kr_session *session,
+connect_ends(const struct kr_session_start *start, struct parts *parts, struct kr_session *session,
 	struct kr_error *err)
 {
 	int pair[2];
@@ -180,35 +211,42 @@ connect_ends(const struct kr_session_start *start, struct files *files, struct k
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a socket pair");
 	session->control_fd = pair[0];
-	files->control = pair[1];
+	parts->control = pair[1];
 	if (!start->lifeline)
 		return 0;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
-	files->lifeline = pair[0];
+	parts->lifeline = pair[0];
 	session->lifeline_fd = pair[1];
 	return 0;
 }
 
 static void
-compose(struct launch *launch, const struct kr_session_start *start, const struct kr_bwrap *bwrap,
-	const struct files *files)
+compose(struct launch *launch, const struct kr_session_start *start, const struct parts *parts)
 {
 	const struct kr_plan *plan = start->plan;
 
+	word(launch, "--tmp");
+	word(launch, parts->tmp);
+	word(launch, "--shm");
+	word(launch, parts->shm);
+	word(launch, "--caps");
+	word(launch, kr_arena_printf(launch->arena, "%llu,%llu,%llu,%llu", KR_TMP_BYTES, KR_TMP_INODES, KR_SHM_BYTES,
+		KR_SHM_INODES));
+
 	word(launch, "--bwrap");
-	word(launch, bwrap->path);
-	pass(launch, "--folder", files->folder);
-	pass(launch, "--control", files->control);
-	pass(launch, "--args", files->args);
-	pass(launch, "--seccomp", files->seccomp);
-	if (files->lifeline >= 0)
-		pass(launch, "--lifeline", files->lifeline);
-	if (files->verify >= 0)
-		pass(launch, "--verify", files->verify);
-	for (size_t i = 0; i < files->opened_count; i++)
-		if (files->opened[i].fd >= 0 && bwrap->bind_fd)
-			pass(launch, "--pass-fd", files->opened[i].fd);
+	word(launch, parts->bwrap.path);
+	pass(launch, "--folder", parts->folder);
+	pass(launch, "--control", parts->control);
+	pass(launch, "--args", parts->args);
+	pass(launch, "--seccomp", parts->seccomp);
+	if (parts->lifeline >= 0)
+		pass(launch, "--lifeline", parts->lifeline);
+	if (parts->verify >= 0)
+		pass(launch, "--verify", parts->verify);
+	for (size_t i = 0; i < parts->opened_count; i++)
+		if (parts->opened[i].fd >= 0 && parts->bwrap.bind_fd)
+			pass(launch, "--pass-fd", parts->opened[i].fd);
 	if (plan->request->terminal)
 		word(launch, "--terminal");
 	if (plan->request->terminal && start->rows) {
@@ -225,8 +263,7 @@ compose(struct launch *launch, const struct kr_session_start *start, const struc
 }
 
 static int
-start_launcher(struct launch *launch, const struct kr_session_start *start, const struct kr_bwrap *bwrap,
-	const struct files *files, pid_t *pid, struct kr_error *err)
+start_launcher(struct launch *launch, const struct kr_session_start *start, const struct parts *parts, pid_t *pid, struct kr_error *err)
 {
 	const char *program = kr_path_join(launch->arena, start->host->guest_dir, "init");
 	const char *const *block;
@@ -234,7 +271,7 @@ start_launcher(struct launch *launch, const struct kr_session_start *start, cons
 	word(launch, program);
 	word(launch, "launch");
 	block = environment(launch, start->plan);
-	compose(launch, start, bwrap, files);
+	compose(launch, start, parts);
 	pass_stream(launch, start->stdin_fd, 0);
 	pass_stream(launch, start->stdout_fd, 1);
 	pass_stream(launch, start->stderr_fd, 2);
@@ -245,25 +282,22 @@ int
 kr_session_launch(struct kr_arena *arena, const struct kr_session_start *start, struct kr_session *out,
 	struct kr_error *err)
 {
-	struct files files = { -1, -1, -1, -1, -1, -1, NULL, start->plan->step_count };
 	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
-	struct kr_bwrap bwrap;
+	struct parts parts;
 	struct launch launch;
 	int result;
 
-	if (kr_bwrap_probe(arena, start->host, &bwrap, err) < 0)
+	parts_init(&parts, arena, start->plan->step_count);
+	if (kr_bwrap_probe(arena, start->host, &parts.bwrap, err) < 0)
 		return -1;
-	files.opened = kr_arena_alloc(arena, (files.opened_count + 1) * sizeof(*files.opened));
-	for (size_t i = 0; i < files.opened_count; i++)
-		files.opened[i].fd = -1;
 	launch_init(&launch, arena);
-	result = open_files(arena, start, &bwrap, &files, err);
+	result = open_parts(arena, start, &parts, err);
 	if (result == 0)
-		result = connect_ends(start, &files, &session, err);
+		result = connect_ends(start, &parts, &session, err);
 	if (result == 0)
-		result = start_launcher(&launch, start, &bwrap, &files, &session.launcher, err);
+		result = start_launcher(&launch, start, &parts, &session.launcher, err);
 	launch_fini(&launch);
-	files_fini(&files);
+	parts_fini(&parts);
 	if (result < 0) {
 		kr_close_p(&session.control_fd);
 		kr_close_p(&session.lifeline_fd);
