@@ -134,7 +134,6 @@ static int
 render(struct kr_arena *arena, const struct kr_session_start *start, const struct kr_bwrap *bwrap,
 	struct files *files, struct kr_error *err)
 {
-	kr_auto_buf struct kr_buf unused = KR_BUF(0);
 	struct kr_bwrap_render text = { 0 };
 	const char *empty = kr_session_empty_file(arena, start->host, err);
 	int result = -1;
