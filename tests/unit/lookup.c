@@ -388,7 +388,7 @@ interpreter_lines(void **state)
 		{ "#!/usr/bin/envy node\n", "/usr/bin/envy", "", false },
 		{ "#!/a/b\r\n", "/a/b\r", "", false }, /* as the kernel: the carriage return belongs to the name */
 	};
-	static const char *const none[] = { "", "#", "#!", "#!\n", "#!   \n", "x#!/bin/sh\n", "\x7f" "ELF", " #!/bin/sh\n" };
+	static const char *const none[] = { "", "#", "#!", "#!\n", "#!   \n", "x#!/bin/sh\n", "\177ELF", " #!/bin/sh\n" };
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(cases); i++) {
