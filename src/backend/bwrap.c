@@ -22,7 +22,8 @@ static const char *const walls[] = {
 	"--unshare-all",     /* pid, net, ipc, uts, cgroup, mount */
 	"--unshare-user",    /* asked for by name: --disable-userns wants it */
 	"--disable-userns",  /* OS-SEC-04 */
-	"--die-with-parent", /* OS-LCH-04 */
+	/* Not --die-with-parent: it opens a window in which a killed bubblewrap leaves process 1 waiting for ever. The init
+	 * ends with its pipe to the launcher instead, from its first instruction on (OS-LCH-04, guest/wire.h). */
 	"--as-pid-1",        /* the init reaps: OS-LCH-01 */
 	"--cap-drop", "ALL", /* OS-SEC-04 */
 };
