@@ -10,6 +10,9 @@
 #include <string.h>
 
 /* GCC warns of a poisoned name only when it is used after this line, so the headers above come first. */
+/* With _FORTIFY_SOURCE and clang glibc makes these two macros, and a macro cannot be poisoned. */
+#undef sprintf
+#undef vsprintf
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof gets system popen tmpnam mktemp
 
 #endif

@@ -40,4 +40,24 @@ extern const struct kr_command *const kr_commands[]; /* NULL-terminated */
 
 bool kr_colour_on(int fd); /* a terminal, and neither NO_COLOR nor TERM=dumb */
 
+/* ---- between main.c and the tables; commands do not need these ---- */
+
+/*
+ * The command that the first one or two words name; *used tells how many. NULL with KR_E_USAGE when there is none;
+ * the hint names the nearest ones. A word that only starts two-word commands ("repo") is an error that lists them.
+ */
+const struct kr_command *kr_command_find(int argc, char **argv, int *used, struct kr_error *err);
+/*
+ * Parses what follows the command's name: --name VALUE, --name=VALUE, -l VALUE, -lVALUE, flags in one (-ab), "--".
+ * out->words borrows from argv, which is reordered. *wants_help is set, and nothing else is checked, when --help or
+ * -h stands among the options. KR_E_USAGE otherwise.
+ */
+int kr_options_parse(const struct kr_command *command, int argc, char **argv, struct kr_parsed *out,
+	bool *wants_help, struct kr_error *err);
+
+void kr_help_overview(FILE *out);
+void kr_help_command(const struct kr_command *command, FILE *out);
+/* Everything below `group` ("repo"): false when no command starts with that word. */
+bool kr_help_group(const char *group, FILE *out);
+
 #endif

@@ -19,24 +19,38 @@ struct kr_checkout {
 	const char *common;  /* the common git directory */
 };
 
-/* Finds the working tree that holds `start` by walking up, reading `.git` as data. KR_E_NOT_FOUND when there is none. */
+/*
+ * Finds the working tree that holds `start` (absolute; links in it are resolved) by walking up, reading `.git` as data.
+ * KR_E_NOT_FOUND when there is none or it is bare; KR_E_REFUSED when it is another user's and safe.directory of the
+ * person's own git configuration does not name it.
+ */
 int kr_checkout_find(struct kr_arena *arena, const char *start, struct kr_checkout *out,
 	struct kr_error *err);
-/* The commit HEAD is at: read from HEAD, loose refs and packed-refs; asks git only for other ref storages. */
+/* The commit HEAD is at: read from HEAD, loose refs and packed-refs; asks git only for other ref storages.
+ * KR_E_NOT_FOUND for a branch without a commit. */
 int kr_checkout_head(const struct kr_checkout *checkout, char oid[KR_OID_HEX_MAX + 1],
 	struct kr_error *err);
 
-/* A git run in flight: started with posix_spawn, stdout into a pipe. */
+/*
+ * A git run in flight: a child that leads a session of its own (no prompt reaches the terminal), holds no descriptor of
+ * ours but 0, 1 and 2, and is killed when the thread that started it ends.
+ */
 struct kr_git_run {
-	pid_t pid;  /* 0: not running */
-	int out_fd;
+	pid_t pid;          /* 0: not running */
+	int out_fd, err_fd; /* our ends of its stdout and stderr */
+	bool show_progress; /* copy its stderr to ours while it runs, when ours is a terminal */
+	char verb[32];      /* "status", for errors */
 };
 struct kr_git_where {
-	const char *git_dir;   /* given by GIT_DIR; NULL only where `common` discovery is not needed */
-	const char *work_tree; /* NULL: none */
+	const char *git_dir;    /* given by GIT_DIR; NULL only for verbs that need no repository */
+	const char *work_tree;  /* NULL: none */
 	const char *index_file; /* NULL: git's own */
-	int work_dir_fd;       /* -1: the work tree, else "/" */
+	int work_dir_fd;        /* where it runs; 0 or -1: the work tree, else "/" */
+	const char *const *extra_env; /* "NAME=value", NULL-terminated, beside ours; NULL: none */
 };
+/* The git program: the first one on the absolute entries of PATH, looked for once. NULL with KR_E_UNSUPPORTED. */
+const char *kr_git_program(struct kr_error *err);
+/* argv: the verb and what follows it ("status", "-z", NULL), without "git". */
 int kr_git_start(const struct kr_git_where *where, const char *const argv[], struct kr_git_run *run,
 	struct kr_error *err);
 /* Waits, collects stdout (bounded by out->max); non-zero exit is KR_E_GIT with git's own last line of stderr. */
@@ -45,11 +59,19 @@ void kr_git_abandon(struct kr_git_run *run);
 int kr_git_run(const struct kr_git_where *where, const char *const argv[], struct kr_buf *out,
 	struct kr_error *err);
 
-/* A linked worktree at `path` (its parent exists), detached at oid; hooks off. */
-int kr_worktree_add(const struct kr_checkout *checkout, const char *path, const char *oid,
-	struct kr_error *err);
+/*
+ * A linked worktree at `path` (its parent exists, it does not), detached at oid; hooks off. git_dir, when not NULL,
+ * receives the worktree's own git directory, resolved and in the arena.
+ */
+int kr_worktree_add(struct kr_arena *arena, const struct kr_checkout *checkout, const char *path,
+	const char *oid, const char **git_dir, struct kr_error *err);
+/*
+ * True when git_dir is (still) the git directory of the linked worktree at `path`: it says so itself. Reads nothing
+ * below `path`, which a worker may have written.
+ */
+bool kr_worktree_is_linked(const char *git_dir, const char *path);
 /* A commit of the checkout's present state, tracked and untracked (not ignored), beside HEAD; the checkout and its
- * index stay as they are. */
+ * index stay as they are. `head` itself when nothing differs; the same state gives the same commit again. */
 int kr_checkout_snapshot(const struct kr_checkout *checkout, const char *head, char oid[KR_OID_HEX_MAX + 1],
 	struct kr_error *err);
 

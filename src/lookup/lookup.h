@@ -14,7 +14,9 @@ struct kr_lookup_input {
 	const struct kr_fs *fs;
 	const struct kr_places *places;
 	const char *path;         /* the value of PATH, without /opt/kraft/bin */
+	const struct kr_strs *protected_real; /* protected paths that links lead elsewhere, resolved; NULL: none */
 	const char *worktree;     /* resolved */
+	const char *home;         /* the sandbox home, shown like the worktree; NULL: none */
 	const char *checkout;     /* resolved path of the person's checkout; nothing in it is used either */
 	const char *cwd;          /* inside the worktree; path-named commands start here */
 	const char *guest_bin;    /* host directory that is /opt/kraft/bin inside */
@@ -37,7 +39,11 @@ struct kr_lookup {
 int kr_lookup_command(struct kr_arena *arena, const struct kr_lookup_input *in, const char *command,
 	struct kr_lookup *out, struct kr_error *err);
 
-/* The interpreter of a script's first bytes: false when it has no #! line. `env NAME` gives name with is_env. */
+/*
+ * The interpreter of a script's first bytes: false when it has no #! line that the kernel would take (it reads 256 bytes
+ * at most). `env NAME` gives name with is_env; name is "" when env's line is not plain enough to tell.
+ */
+enum { KR_INTERPRETER_HEAD = 256 };
 struct kr_interpreter {
 	char path[256];
 	char name[256]; /* with is_env: the NAME looked up on PATH */

@@ -37,4 +37,13 @@ void kr_protected_paths(struct kr_arena *arena, const struct kr_places *places, 
  */
 const char *kr_protect_why(struct kr_arena *arena, const struct kr_places *places, const char *path);
 
+/* The same for other protected paths: those of kr_protected_paths as they resolve, where a link leads elsewhere. */
+const char *kr_protect_why_among(struct kr_arena *arena, const struct kr_strs *protected, const char *path);
+
+/*
+ * Why a host directory cannot be shown at `path` (clean): the sandbox has something of its own there (/proc, /sys, /dev,
+ * /run and what is below; /tmp; /var/tmp, which is /tmp; /opt/kraft). Continues a sentence; NULL when it can.
+ */
+const char *kr_place_why(struct kr_arena *arena, const char *path);
+
 #endif

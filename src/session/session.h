@@ -16,7 +16,9 @@ struct kr_session_start {
 	const struct kr_host *host;
 	const struct kr_plan *plan;
 	const char *folder; /* run/sessions/<id>: made by kr_session_folder */
-	int stdin_fd, stdout_fd, stderr_fd; /* the worker's ends; -1 each under a terminal */
+	int stdin_fd, stdout_fd, stderr_fd; /* the worker's ends; -1: /dev/null. Under a terminal only what the
+	                                     * launcher and bubblewrap say comes out of them */
+	unsigned short rows, columns;       /* of the terminal inside at its start; 0: unknown */
 	bool lifeline;      /* the sandbox ends with us */
 };
 

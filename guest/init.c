@@ -1,0 +1,558 @@
+/*
+ * Process 1 of the sandbox: starts the command, reaps what it leaves, says what became of it.
+ *
+ * Order: close every descriptor but the pipe and become unreadable, since the command will run as the same user; ask to
+ * die with bubblewrap; lead a session of its own, so that nothing outside shares a group with the command; read the
+ * start message; compare the mounts with what kraft checked; open the terminal; start the command; serve.
+ * Trusts the pipe and its arguments, which are kraft's. Trusts nothing that happens after the command started.
+ * It ends when its pipe ends, whatever else goes on, and with it the whole pid namespace: this, not a parent-death
+ * signal, is what makes a killed launcher take its sandbox along from the first moment on (see wire.h).
+ *
+ * does: wait, pass signals on, tell. must not: block on anything that the command controls, hold a secret while it runs
+ * (the environment block is given back once the exec is known to have worked), act on a signal that the command sends.
+ *
+ * States: starting (exec not known) -> started <-> stopped -> ended. Orders of kraft are read from `started` on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guest/sys.h"
+#include "guest/terminal.h"
+
+enum {
+	REAP_AT_ONCE = 256, /* children reaped before the pipe is looked at again, so that a storm cannot hide its end */
+	HINT_WAIT_MS = 1000,
+	OOM_SCORE_ADDED = 200, /* the kernel ends the worker before kraft (PROC-25) */
+};
+
+struct block {
+	char *bytes;
+	size_t n;
+};
+
+struct init {
+	const char *cwd, *exec;
+	char **command_argv; /* the place before it is ours: see exec_script */
+	int pipe, signals, exec_result;
+	bool wants_terminal;
+	struct kg_terminal terminal;
+	struct block environment, verify;
+	char **variables;
+	long variable_count;
+	pid_t command;
+	bool started;
+	int stop, stop_told; /* signal that stopped the command, 0 while it runs; and what was said last */
+	struct kg_message order;
+	size_t order_bytes;
+};
+
+/* ---- words to the launcher ---- */
+
+static void
+tell(struct init *init, uint32_t type, int a, int b)
+{
+	struct kg_message message = { .type = type, .a = a, .b = b };
+
+	if (kg_send(init->pipe, &message, -1, 0) != 0)
+		_exit(KG_EXIT_REFUSED); /* the launcher is gone, and so are we */
+}
+
+__attribute__((noreturn)) static void
+fail(struct init *init, enum kg_fault fault, int failed, const char *what)
+{
+	kg_say(2, what, ": ", kg_errno_text(failed), NULL);
+	tell(init, KG_LAUNCH_FAILED, (int)fault, failed);
+	_exit(KG_EXIT_REFUSED);
+}
+
+/* A line for the person on the command's stderr. The other end may not be read: never wait for it for long. */
+static void
+hint(struct init *init, const char *name, const char *text)
+{
+	struct pollfd out = { .fd = init->terminal.tty >= 0 ? init->terminal.tty : 2, .events = POLLOUT };
+
+	if (poll(&out, 1, HINT_WAIT_MS) == 1 && (out.revents & POLLOUT))
+		kg_say(out.fd, name, text, NULL);
+}
+
+static void
+hint_not_found(struct init *init)
+{
+	hint(init, "", "a command was not found inside the os sandbox; add its directory to the sandbox's expose list");
+}
+
+/* ---- before the command ---- */
+
+static bool
+take_pipe(void *context, const char *value)
+{
+	struct init *init = context;
+
+	init->pipe = kg_parse_fd(value);
+	return init->pipe >= 0;
+}
+
+static bool
+take_terminal(void *context, const char *value)
+{
+	struct init *init = context;
+
+	(void)value; /* a flag */
+	init->wants_terminal = true;
+	return true;
+}
+
+static bool
+take_terminal_size(void *context, const char *value)
+{
+	struct init *init = context;
+
+	return kg_terminal_parse_size(value, &init->terminal.size);
+}
+
+static bool
+take_cwd(void *context, const char *value)
+{
+	struct init *init = context;
+
+	init->cwd = value;
+	return true;
+}
+
+static bool
+take_exec(void *context, const char *value)
+{
+	struct init *init = context;
+
+	init->exec = value;
+	return true;
+}
+
+static const struct kg_option init_options[] = {
+	{ "--pipe", true, take_pipe },
+	{ "--terminal", false, take_terminal },
+	{ "--terminal-size", true, take_terminal_size },
+	{ "--cwd", true, take_cwd },
+	{ "--exec", true, take_exec },
+};
+
+static bool
+read_arguments(struct init *init, int argc, char **argv)
+{
+	struct kg_options options = { argv, argc, 2 };
+	const char *culprit;
+
+	if (!kg_options_read(&options, init_options, KG_COUNT(init_options), init, &culprit) || options.at == argc ||
+		init->pipe < 0 || !init->cwd || !init->exec) {
+		kg_say(2, "init: wrong arguments", NULL);
+		return false;
+	}
+	init->command_argv = argv + options.at;
+	return true;
+}
+
+/* From here on the command, though the same user, can neither read nor write us nor take our descriptors. */
+static void
+harden(struct init *init)
+{
+	sigset_t all;
+	int keep = init->pipe;
+
+	sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, NULL); /* cannot fail with these arguments */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !kg_close_others(&keep, 1) ||
+		fcntl(init->pipe, F_SETFD, FD_CLOEXEC) < 0 || setsid() < 0)
+		fail(init, KG_FAULT_INTERNAL, errno, "init: cannot harden itself");
+}
+
+static void
+read_block(struct init *init, struct block *block, int32_t bytes, int32_t max)
+{
+	if (bytes < 0 || bytes > max)
+		fail(init, KG_FAULT_INTERNAL, EINVAL, "init: start message");
+	if (bytes == 0)
+		return;
+	block->bytes = kg_map((size_t)bytes);
+	if (!block->bytes)
+		fail(init, KG_FAULT_INTERNAL, errno, "init: cannot take the start message");
+	block->n = (size_t)bytes;
+	if (!kg_read_all(init->pipe, block->bytes, block->n))
+		_exit(KG_EXIT_REFUSED);
+}
+
+static void
+list_variables(struct init *init)
+{
+	char *at = init->environment.bytes;
+
+	init->variable_count = kg_env_count(at, init->environment.n);
+	if (init->variable_count < 0)
+		fail(init, KG_FAULT_INTERNAL, EINVAL, "init: environment");
+	init->variables = kg_map(((size_t)init->variable_count + 1) * sizeof(char *));
+	if (!init->variables)
+		fail(init, KG_FAULT_INTERNAL, errno, "init: environment");
+	for (long i = 0; i < init->variable_count; i++) {
+		init->variables[i] = at;
+		at += strlen(at) + 1;
+	}
+}
+
+static void
+receive_start(struct init *init)
+{
+	struct kg_message start;
+
+	if (!kg_read_all(init->pipe, &start, sizeof(start)))
+		_exit(KG_EXIT_REFUSED); /* the launcher is gone before anything began */
+	if (start.type != KG_START || start.zero != 0)
+		fail(init, KG_FAULT_INTERNAL, EPROTO, "init: start message");
+	read_block(init, &init->environment, start.a, KG_ENV_BYTES);
+	read_block(init, &init->verify, start.b, KG_VERIFY_BYTES);
+	list_variables(init);
+}
+
+/* 0 when the mount is the one that was checked, else what to say as errno; ESTALE: it is another file. */
+static int
+check_mount(const struct kg_verify *mount)
+{
+	struct statvfs file_system;
+	struct stat file;
+
+	if (lstat(mount->path, &file) < 0)
+		return errno;
+	if (file.st_dev != mount->device || file.st_ino != mount->inode)
+		return ESTALE;
+	if (!mount->read_only)
+		return 0;
+	if (statvfs(mount->path, &file_system) < 0)
+		return errno;
+	return file_system.f_flag & ST_RDONLY ? 0 : EROFS;
+}
+
+/* The source could have been swapped between kraft's check and the mount: compare after mounting, before the command. */
+static void
+check_mounts(struct init *init)
+{
+	const char *at = init->verify.bytes, *end = at + init->verify.n;
+	struct kg_verify mount;
+	int more;
+
+	for (int index = 0; (more = kg_verify_next(&at, end, &mount)) > 0; index++) {
+		int wrong = check_mount(&mount);
+
+		if (!wrong)
+			continue;
+		kg_say(2, "the mount '", mount.path, "' is not what was checked before", NULL);
+		tell(init, KG_WALL, index, wrong);
+		_exit(KG_EXIT_REFUSED);
+	}
+	if (more < 0)
+		fail(init, KG_FAULT_INTERNAL, EINVAL, "init: list of mounts");
+	kg_unmap(init->verify.bytes, init->verify.n);
+}
+
+static void
+open_terminal(struct init *init)
+{
+	int master = kg_terminal_open(&init->terminal);
+	struct kg_message message = { .type = KG_TERMINAL };
+
+	if (master < 0)
+		fail(init, KG_FAULT_PTY, -master, "cannot open a pseudo-terminal inside the os sandbox");
+	if (kg_send(init->pipe, &message, master, 0) != 0)
+		_exit(KG_EXIT_REFUSED);
+	close(master);
+}
+
+static void
+watch_signals(struct init *init)
+{
+	sigset_t watched;
+
+	sigemptyset(&watched);
+	sigaddset(&watched, SIGCHLD);
+	sigaddset(&watched, SIGHUP); /* of a terminal whose master went away; see hang_up */
+	init->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (init->signals < 0)
+		fail(init, KG_FAULT_INTERNAL, errno, "init: signals");
+}
+
+/* ---- the command's own process, before its exec ---- */
+
+/* Ignored signals would be inherited, and the launcher ignores some. All zero is the default action on every system. */
+static void
+default_signals(void)
+{
+	static const char default_action[64];
+	sigset_t none;
+
+	for (int signal = 1; signal <= 64; signal++)
+		(void)syscall(SYS_rt_sigaction, signal, default_action, NULL, 8); /* KILL and STOP refuse, rightly */
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void
+offer_to_oom_killer(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	char text[24];
+	const char *at = text;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	uint64_t score;
+
+	/* A negative score is somebody's decision to keep all of this alive: left alone. */
+	if (n > 0 && kg_number(&at, text + n, 1000, &score)) {
+		score = score > 1000 - OOM_SCORE_ADDED ? 1000 : score + OOM_SCORE_ADDED;
+		(void)!pwrite(fd, text, kg_decimal(score, text), 0); /* a courtesy, not a wall */
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A file without `#!` is a shell script to every shell and to execvp(3), so it is one to us. */
+static void
+exec_script(struct init *init)
+{
+	char **argv = init->command_argv - 1;
+
+	argv[0] = (char *)"/bin/sh";
+	argv[1] = (char *)init->exec;
+	execve("/bin/sh", argv, init->variables);
+	errno = ENOEXEC;
+}
+
+__attribute__((noreturn)) static void
+become_command(struct init *init, int result)
+{
+	int failed;
+
+	(void)setpgid(0, 0); /* the parent does it too: whoever comes first */
+	kg_terminal_give(&init->terminal);
+	offer_to_oom_killer();
+	default_signals();
+	execve(init->exec, init->command_argv, init->variables);
+	if (errno == ENOEXEC)
+		exec_script(init);
+	failed = errno;
+	(void)!write(result, &failed, sizeof(failed)); /* a pipe of our own: fits */
+	_exit(KG_EXIT_REFUSED);
+}
+
+static bool
+launcher_is_gone(struct init *init)
+{
+	struct pollfd pipe = { .fd = init->pipe };
+
+	return poll(&pipe, 1, 0) == 1 && (pipe.revents & (POLLHUP | POLLERR));
+}
+
+static void
+start_command(struct init *init)
+{
+	int result[2];
+
+	if (launcher_is_gone(init))
+		_exit(KG_EXIT_REFUSED);
+	if (pipe2(result, O_CLOEXEC) < 0)
+		fail(init, KG_FAULT_INTERNAL, errno, "init: exec pipe");
+	init->command = fork();
+	if (init->command < 0)
+		fail(init, KG_FAULT_INTERNAL, errno, "cannot start a process inside the os sandbox");
+	if (init->command == 0)
+		become_command(init, result[1]);
+	(void)setpgid(init->command, init->command); /* fails once it has executed: then it did it itself */
+	close(result[1]);
+	init->exec_result = result[0];
+	kg_terminal_given(&init->terminal);
+}
+
+/* ---- while it runs ---- */
+
+static void
+exec_failed(struct init *init, int failed)
+{
+	if (kg_exec_exit(failed) == KG_EXIT_NOT_EXECUTABLE)
+		hint(init, init->command_argv[0], " is not executable");
+	else
+		hint_not_found(init);
+	tell(init, KG_EXEC_FAILED, failed, 0);
+	_exit(kg_exec_exit(failed));
+}
+
+/* The exec's pipe closed by itself: it worked. Else it brings the error. */
+static void
+settle_exec(struct init *init)
+{
+	int failed;
+	ssize_t n = read(init->exec_result, &failed, sizeof(failed));
+
+	if (n == sizeof(failed))
+		exec_failed(init, failed);
+	close(init->exec_result);
+	init->exec_result = -1;
+	init->started = true;
+	tell(init, KG_STARTED, 0, 0);
+	kg_unmap(init->environment.bytes, init->environment.n);
+	kg_unmap(init->variables, ((size_t)init->variable_count + 1) * sizeof(char *));
+}
+
+__attribute__((noreturn)) static void
+command_ended(struct init *init, int status)
+{
+	struct kg_message message = kg_exit_message(status);
+
+	if (!init->started)
+		settle_exec(init);
+	if (message.a == KG_EXIT_NOT_FOUND && message.b == 0)
+		hint_not_found(init);
+	tell(init, KG_EXIT, message.a, message.b);
+	_exit(message.a); /* what the command left ends with us */
+}
+
+/* Returns whether there may be more to reap. */
+static bool
+reap(struct init *init)
+{
+	for (int i = 0; i < REAP_AT_ONCE; i++) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
+
+		if (pid <= 0)
+			return false;
+		if (pid != init->command)
+			continue;
+		if (WIFSTOPPED(status))
+			init->stop = WSTOPSIG(status);
+		else if (WIFCONTINUED(status))
+			init->stop = 0;
+		else
+			command_ended(init, status);
+	}
+	return true;
+}
+
+static void
+deliver(struct init *init, int signal)
+{
+	unsigned targets = kg_signal_targets(init->command, getpgid(init->command));
+
+	if (signal == SIGCONT && init->stop)
+		kg_terminal_foreground(&init->terminal, init->command);
+	if (targets & KG_TO_GROUP)
+		(void)kill(-init->command, signal); /* no group left: then only the command itself */
+	if (targets & KG_TO_COMMAND)
+		(void)kill(init->command, signal); /* unreaped, so still the command */
+}
+
+/*
+ * The terminal's master was closed: the kernel tells the session's leader alone, which is us. Only the kernel can send
+ * SI_KERNEL; what the command sends to process 1 is read and dropped.
+ */
+static void
+take_signals(struct init *init)
+{
+	struct signalfd_siginfo info;
+
+	while (read(init->signals, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_signo == SIGHUP && info.ssi_code == SI_KERNEL && init->started) {
+			deliver(init, SIGHUP);
+			deliver(init, SIGCONT);
+		}
+}
+
+static void
+take_orders(struct init *init)
+{
+	ssize_t n = recv(init->pipe, (char *)&init->order + init->order_bytes, sizeof(init->order) - init->order_bytes,
+		MSG_DONTWAIT);
+
+	if (n == 0)
+		_exit(KG_EXIT_REFUSED);
+	if (n < 0)
+		return;
+	init->order_bytes += (size_t)n;
+	if (init->order_bytes < sizeof(init->order))
+		return;
+	init->order_bytes = 0;
+	if (kg_order_valid(&init->order) && init->order.type == KG_SIGNAL)
+		deliver(init, init->order.a);
+}
+
+/* Stops and continuations faster than anybody reads are told as the last one. */
+static void
+tell_stop(struct init *init)
+{
+	struct kg_message message = { .type = init->stop ? KG_STOPPED : KG_CONTINUED, .a = init->stop };
+
+	if (init->stop != init->stop_told && kg_send(init->pipe, &message, -1, MSG_DONTWAIT) == 0)
+		init->stop_told = init->stop;
+}
+
+static short
+pipe_events(const struct init *init)
+{
+	if (!init->started)
+		return 0; /* its end is reported all the same */
+	return init->stop == init->stop_told ? POLLIN : POLLIN | POLLOUT;
+}
+
+__attribute__((noreturn)) static void
+serve(struct init *init)
+{
+	bool more = false;
+
+	for (;;) {
+		struct pollfd ready[] = {
+			{ .fd = init->pipe, .events = pipe_events(init) },
+			{ .fd = init->signals, .events = POLLIN },
+			{ .fd = init->exec_result, .events = POLLIN },
+		};
+
+		if (poll(ready, KG_COUNT(ready), more ? 0 : -1) < 0 && errno != EINTR)
+			fail(init, KG_FAULT_INTERNAL, errno, "init: poll");
+		if (ready[0].revents & (POLLHUP | POLLERR))
+			_exit(KG_EXIT_REFUSED);
+		if (ready[2].revents)
+			settle_exec(init);
+		if (ready[0].revents & POLLIN)
+			take_orders(init);
+		if (ready[1].revents)
+			take_signals(init);
+		if (ready[1].revents || more)
+			more = reap(init);
+		if (init->started)
+			tell_stop(init);
+	}
+}
+
+int
+kg_init_main(int argc, char **argv)
+{
+	struct init init = { .pipe = -1, .signals = -1, .exec_result = -1, .terminal = { .tty = -1, .command_tty = -1 } };
+
+	if (!read_arguments(&init, argc, argv))
+		return KG_EXIT_REFUSED;
+	harden(&init);
+	receive_start(&init);
+	check_mounts(&init);
+	if (chdir(init.cwd) < 0)
+		fail(&init, KG_FAULT_CWD, errno, init.cwd);
+	if (init.wants_terminal)
+		open_terminal(&init);
+	watch_signals(&init);
+	start_command(&init);
+	serve(&init);
+}

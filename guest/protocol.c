@@ -1,0 +1,291 @@
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "guest/protocol.h"
+
+enum { ERRNO_MAX = 4095, SIGNAL_MAX = 64 };
+
+static bool
+in_range(int32_t value, int32_t low, int32_t high)
+{
+	return value >= low && value <= high;
+}
+
+static bool
+no_values(const struct kg_message *message)
+{
+	return message->a == 0 && message->b == 0;
+}
+
+/* The faults that the init finds; the launcher's own are none of its business. */
+static bool
+init_fault(const struct kg_message *message)
+{
+	return (message->a == KG_FAULT_PTY || message->a == KG_FAULT_CWD || message->a == KG_FAULT_INTERNAL) &&
+		in_range(message->b, 0, ERRNO_MAX);
+}
+
+static bool
+exit_values(const struct kg_message *message)
+{
+	if (message->b == 0)
+		return in_range(message->a, 0, 255);
+	return in_range(message->b, 1, SIGNAL_MAX) && message->a == 128 + message->b;
+}
+
+/* Whether the message fits what was said before. */
+static bool
+may_come(const struct kg_talk *talk, const struct kg_message *message)
+{
+	switch (message->type) {
+	case KG_TERMINAL:
+		return !talk->terminal && !talk->started && no_values(message);
+	case KG_STARTED:
+		return !talk->started && no_values(message);
+	case KG_EXEC_FAILED:
+		return !talk->started && in_range(message->a, 1, ERRNO_MAX) && message->b == 0;
+	case KG_WALL:
+		return !talk->started && message->a >= 0 && in_range(message->b, 0, ERRNO_MAX);
+	case KG_LAUNCH_FAILED:
+		return !talk->started && init_fault(message);
+	case KG_STOPPED:
+		return talk->started && in_range(message->a, 1, SIGNAL_MAX) && message->b == 0;
+	case KG_CONTINUED:
+		return talk->started && no_values(message);
+	case KG_EXIT:
+		return talk->started && exit_values(message);
+	default:
+		return false;
+	}
+}
+
+bool
+kg_talk_take(struct kg_talk *talk, const struct kg_message *message, size_t descriptors)
+{
+	if (talk->last_word || message->zero != 0 || !may_come(talk, message))
+		return false;
+	if (descriptors != (message->type == KG_TERMINAL ? 1u : 0u))
+		return false;
+	if (message->type == KG_TERMINAL) {
+		talk->terminal = true;
+	} else if (message->type == KG_STARTED) {
+		talk->started = true;
+	} else if (message->type != KG_STOPPED && message->type != KG_CONTINUED) {
+		talk->last_word = message->type;
+		talk->a = message->a;
+		talk->b = message->b;
+	}
+	return true;
+}
+
+bool
+kg_order_valid(const struct kg_message *message)
+{
+	if (message->zero != 0 || message->b != 0)
+		return false;
+	if (message->type == KG_KILL)
+		return message->a == 0;
+	return message->type == KG_SIGNAL && in_range(message->a, 1, SIGNAL_MAX);
+}
+
+struct kg_result
+kg_result_of(const struct kg_talk *talk, bool killed)
+{
+	struct kg_result result = { .code = KG_EXIT_REFUSED, .started = talk->started };
+
+	if (talk->last_word == KG_EXIT) {
+		result.code = talk->a;
+		result.signal = talk->b;
+	} else if (talk->last_word == KG_EXEC_FAILED) {
+		result.code = kg_exec_exit(talk->a);
+	} else if (!talk->last_word && (killed || talk->started)) {
+		result.code = 128 + 9;
+		result.signal = 9;
+	}
+	return result;
+}
+
+static size_t
+put(char *out, size_t at, const char *text)
+{
+	size_t n = strlen(text);
+
+	memcpy(out + at, text, n);
+	return at + n;
+}
+
+size_t
+kg_result_text(const struct kg_result *result, char out[KG_RESULT_BYTES])
+{
+	size_t n = kg_decimal((uint64_t)result->code, out);
+
+	out[n++] = ' ';
+	n += kg_decimal((uint64_t)result->signal, out + n);
+	return put(out, n, result->started ? " started\n" : " not-started\n");
+}
+
+struct kg_message
+kg_exit_message(int wait_status)
+{
+	struct kg_message message = { .type = KG_EXIT };
+
+	if (WIFSIGNALED(wait_status)) {
+		message.b = WTERMSIG(wait_status);
+		message.a = 128 + message.b;
+	} else {
+		message.a = WEXITSTATUS(wait_status);
+	}
+	return message;
+}
+
+int
+kg_exec_exit(int exec_errno)
+{
+	return exec_errno == EACCES || exec_errno == EPERM ? KG_EXIT_NOT_EXECUTABLE : KG_EXIT_NOT_FOUND;
+}
+
+unsigned
+kg_signal_targets(pid_t command, pid_t group)
+{
+	return group == command ? KG_TO_GROUP : KG_TO_GROUP | KG_TO_COMMAND;
+}
+
+bool
+kg_number(const char **at, const char *end, uint64_t max, uint64_t *out)
+{
+	const char *p = *at;
+	uint64_t value = 0;
+
+	for (; p < end && *p >= '0' && *p <= '9'; p++) {
+		uint64_t digit = (uint64_t)(*p - '0');
+
+		if (digit > max || value > (max - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	if (p == *at)
+		return false;
+	*at = p;
+	*out = value;
+	return true;
+}
+
+size_t
+kg_decimal(uint64_t value, char *out)
+{
+	char reversed[20];
+	size_t n = 0;
+
+	do {
+		reversed[n++] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	for (size_t i = 0; i < n; i++)
+		out[i] = reversed[n - 1 - i];
+	return n;
+}
+
+/* A decimal and the blank behind it. */
+static bool
+field(const char **at, const char *end, uint64_t max, uint64_t *out)
+{
+	if (!kg_number(at, end, max, out) || *at == end || **at != ' ')
+		return false;
+	(*at)++;
+	return true;
+}
+
+int
+kg_verify_next(const char **at, const char *end, struct kg_verify *out)
+{
+	const char *p = *at, *nul;
+	uint64_t flags;
+
+	if (p == end)
+		return 0;
+	if (!field(&p, end, UINT64_MAX, &out->device) || !field(&p, end, UINT64_MAX, &out->inode) ||
+		!field(&p, end, 1, &flags))
+		return -1;
+	nul = memchr(p, '\0', (size_t)(end - p));
+	if (!nul || *p != '/')
+		return -1;
+	out->read_only = flags & 1;
+	out->path = p;
+	*at = nul + 1;
+	return 1;
+}
+
+long
+kg_env_count(const char *block, size_t bytes)
+{
+	const char *end = block + bytes;
+	long count = 0;
+
+	while (block < end) {
+		const char *nul = memchr(block, '\0', (size_t)(end - block));
+		const char *equals = nul ? memchr(block, '=', (size_t)(nul - block)) : NULL;
+
+		if (!equals || equals == block)
+			return -1;
+		block = nul + 1;
+		count++;
+	}
+	return count;
+}
+
+/* Whether the argument at p is `text`; *next is what follows it. */
+static bool
+argument_is(const char *p, const char *end, const char *text, const char **next)
+{
+	size_t n = strlen(text) + 1;
+
+	if ((size_t)(end - p) < n || memcmp(p, text, n) != 0)
+		return false;
+	*next = p + n;
+	return true;
+}
+
+static bool
+capped_bind(const char *p, const char *end, const char *host, const char *dest, const char **next)
+{
+	return argument_is(p, end, "--bind", &p) && argument_is(p, end, host, &p) && argument_is(p, end, dest, next);
+}
+
+static size_t
+put_tmpfs(char *out, size_t at, const char *dest, uint64_t size)
+{
+	static const char head[] = "--perms\0" "1777\0" "--size"; /* its final NUL belongs to it */
+
+	memcpy(out + at, head, sizeof(head));
+	at += sizeof(head);
+	at += kg_decimal(size, out + at);
+	out[at++] = '\0';
+	at = put(out, at, "--tmpfs") + 1;
+	out[at - 1] = '\0';
+	at = put(out, at, dest) + 1;
+	out[at - 1] = '\0';
+	return at;
+}
+
+size_t
+kg_args_uncap(const char *args, size_t bytes, const char *host, const char *dest, uint64_t size, char *out)
+{
+	const char *p = args, *end = args + bytes, *next;
+	size_t at = 0, found = 0;
+
+	while (p < end) {
+		if (capped_bind(p, end, host, dest, &next)) {
+			if (found++)
+				return 0;
+			at = put_tmpfs(out, at, dest, size);
+		} else {
+			next = memchr(p, '\0', (size_t)(end - p));
+			next = next ? next + 1 : end;
+			memcpy(out + at, p, (size_t)(next - p));
+			at += (size_t)(next - p);
+		}
+		p = next;
+	}
+	return found == 1 ? at : 0;
+}

@@ -1,0 +1,187 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "guest/sys.h"
+
+void
+kg_say(int fd, ...)
+{
+	struct iovec parts[8] = { { (void *)"kraft: ", 7 } };
+	size_t n = 1;
+	va_list list;
+
+	va_start(list, fd);
+	while (n < KG_COUNT(parts) - 1) {
+		const char *part = va_arg(list, const char *);
+
+		if (!part)
+			break;
+		parts[n++] = (struct iovec){ (void *)part, strlen(part) };
+	}
+	va_end(list);
+	parts[n++] = (struct iovec){ (void *)"\n", 1 };
+	(void)!writev(fd, parts, (int)n); /* nobody left to tell */
+}
+
+const char *
+kg_errno_text(int sys_errno)
+{
+	return strerror(sys_errno);
+}
+
+static const struct kg_option *
+find(const struct kg_option *table, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(table[i].name, name) == 0)
+			return &table[i];
+	return NULL;
+}
+
+bool
+kg_options_read(struct kg_options *options, const struct kg_option *table, size_t n, void *context,
+	const char **culprit)
+{
+	while (options->at < options->argc) {
+		const char *name = *culprit = options->argv[options->at++];
+		const struct kg_option *option;
+		const char *value = NULL;
+
+		if (strcmp(name, "--") == 0)
+			return true;
+		option = find(table, n, name);
+		if (!option || (option->has_value && options->at == options->argc))
+			return false;
+		if (option->has_value)
+			value = options->argv[options->at++];
+		if (!option->take(context, value))
+			return false;
+	}
+	*culprit = "--";
+	return false;
+}
+
+int
+kg_parse_fd(const char *text)
+{
+	const char *end = text + strlen(text);
+	uint64_t value;
+
+	if (!kg_number(&text, end, INT32_MAX - 1, &value) || text != end || value < 3)
+		return -1;
+	return (int)value;
+}
+
+static bool
+sort(int *v, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		for (size_t j = i; j > 0 && v[j - 1] >= v[j]; j--) {
+			int t = v[j];
+
+			if (v[j - 1] == t)
+				return false;
+			v[j] = v[j - 1];
+			v[j - 1] = t;
+		}
+	return true;
+}
+
+bool
+kg_close_others(int *keep, size_t n)
+{
+	unsigned from = 3;
+
+	if (!sort(keep, n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		unsigned fd = (unsigned)keep[i];
+
+		if (fd > from && syscall(SYS_close_range, from, fd - 1, 0) < 0)
+			return false;
+		from = fd + 1;
+	}
+	return syscall(SYS_close_range, from, ~0u, 0) == 0;
+}
+
+bool
+kg_read_all(int fd, void *out, size_t n)
+{
+	char *at = out;
+
+	while (n) {
+		ssize_t got = read(fd, at, n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		at += got;
+		n -= (size_t)got;
+	}
+	return true;
+}
+
+int
+kg_write_file(const char *path, const char *text, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int failed = 0;
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, n) != (ssize_t)n)
+		failed = errno ? errno : EIO;
+	close(fd);
+	return failed;
+}
+
+void *
+kg_map(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+void
+kg_unmap(void *memory, size_t bytes)
+{
+	if (memory)
+		(void)munmap(memory, bytes); /* cannot fail for a mapping of ours */
+}
+
+int
+kg_send(int fd, const struct kg_message *message, int descriptor, int flags)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = { (void *)message, sizeof(*message) };
+	struct msghdr head = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	if (descriptor >= 0) {
+		memset(&control, 0, sizeof(control));
+		head.msg_control = control.room;
+		head.msg_controllen = sizeof(control.room);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &descriptor, sizeof(descriptor));
+	}
+	do
+		sent = sendmsg(fd, &head, flags | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		return errno;
+	return sent == sizeof(*message) ? 0 : EIO;
+}

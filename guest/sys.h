@@ -1,0 +1,54 @@
+/* What launcher, init and shim share: words on stderr, the options' cursor, descriptors. Static musl, no stdio, no heap. */
+#ifndef KG_SYS_H
+#define KG_SYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "guest/protocol.h"
+
+#define KG_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+int kg_launch_main(int argc, char **argv, char **environment);
+int kg_init_main(int argc, char **argv);
+int kg_shim_main(int argc, char **argv);
+
+/* One line on a descriptor in one write: the parts up to NULL, "kraft: " before them, a line feed behind. */
+void kg_say(int fd, ...) __attribute__((sentinel));
+const char *kg_errno_text(int sys_errno);
+
+/* The command line while it is read. An option's value is the next argument. */
+struct kg_options {
+	char **argv;
+	int argc, at;
+};
+/* An option with how it is taken; take returns false when the value is no good. */
+struct kg_option {
+	const char *name;
+	bool has_value;
+	bool (*take)(void *context, const char *value);
+};
+/* Reads options up to "--" and leaves at behind it; on failure false, and *culprit is the argument. */
+bool kg_options_read(struct kg_options *options, const struct kg_option *table, size_t n, void *context,
+	const char **culprit);
+
+/* A descriptor's number above 2, or -1. */
+int kg_parse_fd(const char *text);
+
+/* Closes every descriptor above 2 that is not in keep (sorted in place, no duplicates, no negatives). */
+bool kg_close_others(int *keep, size_t n);
+
+/* All bytes, or false (end of file, error). */
+bool kg_read_all(int fd, void *out, size_t n);
+/* All bytes of a small text to a file that exists; 0 or errno. */
+int kg_write_file(const char *path, const char *text, size_t n);
+
+/* Anonymous private memory, or NULL; whole pages are given back by kg_unmap. */
+void *kg_map(size_t bytes);
+void kg_unmap(void *memory, size_t bytes);
+
+/* A message, with a descriptor or -1. Flags as for sendmsg. 0 or errno. */
+int kg_send(int fd, const struct kg_message *message, int descriptor, int flags);
+
+#endif

@@ -1,0 +1,88 @@
+/* Help, printed from the same tables that parse. Plain text: it is piped and searched more than it is looked at. */
+#include "cli/cli.h"
+
+#include <unistd.h>
+
+#include "cli/version.h"
+
+enum { LEFT = 24, WIDTH = 80 };
+
+/* One "  left   right" row, the right side wrapped at words. */
+static void
+print_row(FILE *out, const char *left, const char *right)
+{
+	int at = fprintf(out, "  %s", left);
+
+	if (at >= LEFT) {
+		fputc('\n', out);
+		at = 0;
+	}
+	fprintf(out, "%*s", LEFT - at, "");
+	at = LEFT;
+	while (*right) {
+		int n = (int)strcspn(right, " ");
+
+		if (at + n > WIDTH && at > LEFT) {
+			fprintf(out, "\n%*s", LEFT, "");
+			at = LEFT;
+		}
+		at += fprintf(out, "%.*s", n, right);
+		right += n;
+		right += *right == ' ';
+		if (*right && at + 1 < WIDTH)
+			at += fprintf(out, " ");
+	}
+	fputc('\n', out);
+}
+
+void
+kr_help_overview(FILE *out)
+{
+	fputs("kraft " KR_VERSION ": runs commands and coding agents unattended inside walls that hold\n\n"
+		  "usage: kraft COMMAND [OPTIONS] [ARG...]\n\n", out);
+	for (size_t i = 0; kr_commands[i]; i++)
+		print_row(out, kr_commands[i]->name, kr_commands[i]->summary);
+	fputs("\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more; 'kraft --version' prints the version.\n", out);
+}
+
+bool
+kr_help_group(const char *group, FILE *out)
+{
+	size_t n = strlen(group);
+	bool found = false;
+
+	for (size_t i = 0; kr_commands[i]; i++)
+		if (strncmp(kr_commands[i]->name, group, n) == 0 && kr_commands[i]->name[n] == ' ') {
+			if (!found)
+				fprintf(out, "usage: kraft %s COMMAND [OPTIONS] [ARG...]\n\n", group);
+			print_row(out, kr_commands[i]->name, kr_commands[i]->summary);
+			found = true;
+		}
+	return found;
+}
+
+static void
+print_option(FILE *out, const struct kr_option *option)
+{
+	char left[96];
+
+	snprintf(left, sizeof(left), "%s%c%s--%s%s%s", option->letter ? "-" : " ", option->letter ? option->letter : ' ',
+		option->letter ? ", " : "  ", option->name, option->argument ? " " : "",
+		option->argument ? option->argument : "");
+	print_row(out, left, option->help);
+}
+
+void
+kr_help_command(const struct kr_command *command, FILE *out)
+{
+	static const struct kr_option help = { "help", 'h', NULL, "tell this" };
+
+	fprintf(out, "kraft %s: %s\n\nusage: kraft %s%s%s\n", command->name, command->summary, command->name,
+		command->usage[0] ? " " : "", command->usage);
+	if (command->help && command->help[0])
+		fprintf(out, "\n%s\n", command->help);
+	fputs("\noptions:\n", out);
+	for (const struct kr_option *o = command->options; o && o->name; o++)
+		print_option(out, o);
+	print_option(out, &help);
+}

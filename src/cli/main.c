@@ -1,0 +1,89 @@
+/*
+ * kraft: dispatch only. Finds the command, parses its options by its table, runs it, reports its error once.
+ * Exit status: the command's own; with an error, what the table in base/error.h says; 2 for a wrong command line.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/version.h"
+
+static int
+report(const struct kr_error *err)
+{
+	fflush(stdout);
+	kr_error_print(err, stderr, kr_colour_on(STDERR_FILENO));
+	if (getenv("KRAFT_DEBUG") && err->file)
+		fprintf(stderr, "at: %s:%d\n", err->file, err->line);
+	return kr_error_exit_status(err->code);
+}
+
+static int
+help(int argc, char **argv)
+{
+	struct kr_error err = { 0 };
+	const struct kr_command *command;
+	int used = 0;
+
+	if (argc == 0) {
+		kr_help_overview(stdout);
+		return 0;
+	}
+	if (argc == 1 && kr_help_group(argv[0], stdout))
+		return 0;
+	command = kr_command_find(argc, argv, &used, &err);
+	if (!command)
+		return report(&err);
+	kr_help_command(command, stdout);
+	return 0;
+}
+
+static int
+dispatch(int argc, char **argv)
+{
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	struct kr_error err = { 0 };
+	struct kr_parsed parsed;
+	bool wants_help = false;
+	int used = 0, status;
+	const struct kr_command *command = kr_command_find(argc, argv, &used, &err);
+
+	if (!command || kr_options_parse(command, argc - used, argv + used, &parsed, &wants_help, &err) < 0)
+		return report(&err);
+	if (wants_help) {
+		kr_help_command(command, stdout);
+		return 0;
+	}
+	status = command->run(&arena, &parsed, &err);
+	return err.code ? report(&err) : status;
+}
+
+/* A full disk or a closed pipe must not look like success. */
+static int
+close_stdout(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (errno != EPIPE)
+		fprintf(stderr, "kraft: cannot write to the standard output: %s\n", strerror(errno));
+	return status ? status : 1;
+}
+
+int
+main(int argc, char **argv)
+{
+	int n = argc - 1;
+	char **words = argv + 1;
+
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return close_stdout(help(0, NULL));
+	if (strcmp(argv[1], "help") == 0)
+		return close_stdout(help(n - 1, words + 1));
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("kraft " KR_VERSION);
+		return close_stdout(0);
+	}
+	if (n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) && kr_help_group(words[0], stdout))
+		return close_stdout(0);
+	return close_stdout(dispatch(n, words));
+}

@@ -1,0 +1,431 @@
+/*
+ * repos.yaml: the list of connected repositories, and what a person says of each.
+ *
+ * One error stops the whole file: a half-read list could leave a repository without the walls that were written for it
+ * (CFG-06). A missing file is an empty list; a file that cannot be read is an error. Nothing of the host is asked but the
+ * file's own bytes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "config/schema.h"
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+
+/* ---- what is wrong with a text ---- */
+
+const char *
+kr_fault_empty(const char *text)
+{
+	return *text ? NULL : "is empty";
+}
+
+const char *
+kr_fault_env_name(const char *text)
+{
+	return kr_text_is_env_name(text) ? NULL : "is not the name of a variable (letters, digits, _; no digit first)";
+}
+
+const char *
+kr_fault_id(const char *text)
+{
+	static const char rest[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+
+	return *text >= 'a' && *text <= 'z' && !text[strspn(text, rest)] ? NULL
+		: "is not an id (small letters, digits, _ and -; a letter first)";
+}
+
+const char *
+kr_fault_forge(const char *text)
+{
+	return strcmp(text, "github") == 0 || strcmp(text, "gitlab") == 0 ? NULL : "is not a known forge";
+}
+
+/* A relative path that stays where it begins. */
+const char *
+kr_fault_inside(const char *text)
+{
+	if (!*text)
+		return "is empty";
+	if (*text == '/' || kr_text_has_prefix(text, "~/"))
+		return "is not a relative path";
+	for (const char *p = text; *p;) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 2 && memcmp(p, "..", 2) == 0)
+			return "leads out with '..'";
+		p += n + (p[n] == '/');
+	}
+	return NULL;
+}
+
+const char *
+kr_fault_local_file(const char *text)
+{
+	const char *fault = kr_fault_inside(text);
+
+	if (fault)
+		return fault;
+	if (strpbrk(text, "*?["))
+		return "holds a glob; each file is named by itself";
+	while (kr_text_has_prefix(text, "./"))
+		text += 2;
+	if (strcmp(text, ".git") == 0 || kr_text_has_prefix(text, ".git/"))
+		return "is part of git's own directory";
+	return NULL;
+}
+
+const char *
+kr_fault_tool(const char *text)
+{
+	static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+	return *text && !text[strspn(text, name)] ? NULL : "is not a bare tool name, such as Bash or mcp__server__tool";
+}
+
+const char *
+kr_fault_grant(const char *text)
+{
+	return strcmp(text, "git-commit") == 0 || strcmp(text, "git-rebase") == 0 || strcmp(text, "git-push") == 0
+		? NULL : "is not a grant: git-commit, git-rebase or git-push";
+}
+
+const char *
+kr_fault_escalation(const char *text)
+{
+	return strcmp(text, "claude") == 0 || strcmp(text, "item") == 0 ? NULL : "is neither claude nor item";
+}
+
+const char *
+kr_fault_root_pointer(const char *text)
+{
+	return strcmp(text, "ignore") == 0 || strcmp(text, "bump") == 0 ? NULL : "is neither ignore nor bump";
+}
+
+/* ---- keys of an entry ---- */
+
+int
+kr_path_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	const char *shown = kr_config_quote(c, node->text), *path;
+
+	(void)key;
+	if (kr_text_has_prefix(node->text, "~/")) {
+		kr_config_fail(c, node, "'%s' of 'path' is not an absolute path", shown);
+		return kr_hint(c->err, "write the whole path: '%s/%s'", c->places->home, shown + 2);
+	}
+	if (node->text[0] != '/') {
+		kr_config_fail(c, node, "'%s' of 'path' is not an absolute path", shown);
+		return kr_hint(c->err, "write the path of the checkout from '/' on");
+	}
+	path = kr_path_clean(c->arena, node->text);
+	if (!path)
+		return kr_config_fail(c, node, "'%s' of 'path' is too long for a path", shown);
+	*(const char **)target = path;
+	return 0;
+}
+
+int
+kr_old_chain_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	if (*(const char **)target) {
+		kr_config_fail(c, node, "'default_chain' is written twice, once under its older name '%s'", key->name);
+		return kr_hint(c->err, "keep default_chain");
+	}
+	*(const char **)target = node->text;
+	return 0;
+}
+
+/* A mapping from names to strings (nullable: or null) that nothing here uses yet. */
+static int
+check_string_values(struct kr_config *c, const struct kr_yaml_node *node, bool nullable)
+{
+	for (const struct kr_yaml_node *value = node->child; value; value = value->next)
+		if (!(nullable && kr_yaml_value(value) == KR_VALUE_NULL) &&
+			kr_config_want(c, value, value->key->text, KR_KEY_STRING) < 0)
+			return -1;
+	return 0;
+}
+
+int
+kr_models_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	(void)key;
+	(void)target;
+	return check_string_values(c, node, false);
+}
+
+int
+kr_areas_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	(void)key;
+	(void)target;
+	for (const struct kr_yaml_node *area = node->child; area; area = area->next)
+		if (kr_config_want(c, area, area->key->text, KR_KEY_MAPPING) < 0 || check_string_values(c, area, true) < 0)
+			return -1;
+	return 0;
+}
+
+static int
+read_scope(struct kr_config *c, const struct kr_yaml_node *item, struct kr_test_scope *out)
+{
+	if (kr_config_want(c, item, "test_scopes", KR_KEY_MAPPING) < 0 || kr_section_read(c, KR_IN_SCOPE, item, out) < 0)
+		return -1;
+	if (out->paths.n)
+		return 0;
+	return kr_config_fail(c, kr_yaml_get(item, "paths"), "'paths' of a test scope is empty");
+}
+
+int
+kr_scopes_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	struct kr_repo *repo = target;
+
+	(void)key;
+	repo->test_scopes = kr_arena_alloc(c->arena, node->count * sizeof(*repo->test_scopes));
+	for (const struct kr_yaml_node *item = node->child; item; item = item->next)
+		if (read_scope(c, item, &repo->test_scopes[repo->test_scope_count++]) < 0)
+			return -1;
+	return 0;
+}
+
+int
+kr_env_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	struct kr_repo *repo = target;
+
+	(void)key;
+	repo->env = kr_arena_alloc(c->arena, node->count * sizeof(*repo->env));
+	for (const struct kr_yaml_node *value = node->child; value; value = value->next) {
+		const char *fault = kr_fault_env_name(value->key->text);
+
+		if (fault)
+			return kr_config_fail(c, value->key, "'%s' in 'env' %s", kr_config_quote(c, value->key->text), fault);
+		if (kr_config_want(c, value, value->key->text, KR_KEY_STRING) < 0)
+			return -1;
+		repo->env[repo->env_count++] = (struct kr_env_literal){
+			.name = value->key->text, .value = value->text, .mark = kr_config_mark(value->key) };
+	}
+	return 0;
+}
+
+int
+kr_policy_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	(void)key;
+	return kr_section_read(c, KR_IN_POLICY, node, target);
+}
+
+int
+kr_review_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	(void)key;
+	(void)target;
+	if (kr_section_read(c, KR_IN_REVIEW, node, NULL) < 0)
+		return -1;
+	return node->count == 1 ? 0 : kr_config_fail(c, node, "'automated_review' takes either bot or check");
+}
+
+/* `sandbox` and `policy.sandbox` both come here (CFG-07). */
+int
+kr_repo_sandbox_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	struct kr_repo *repo = target;
+
+	(void)key;
+	if (repo->sandbox.kind != KR_SANDBOX_NONE || repo->sandbox_is_false) {
+		kr_config_fail(c, node, "the sandbox is set in 'sandbox' and in 'policy.sandbox', on lines %u and %u",
+			repo->sandbox.mark.line, node->start.line);
+		return kr_hint(c->err, "keep one of them");
+	}
+	if (kr_yaml_value(node) == KR_VALUE_MAPPING)
+		return kr_sandbox_read(c, node, &repo->sandbox);
+	if (node->text[0] != 'f' && node->text[0] != 'F') {
+		kr_config_fail(c, node, "'sandbox' must be a mapping, or false, not true");
+		return kr_hint(c->err, "write sandbox: {kind: os, network: {runtime: {allow: []}}}");
+	}
+	repo->sandbox_is_false = true;
+	repo->sandbox.mark = kr_config_mark(node);
+	return 0;
+}
+
+/* ---- workspaces: shapes only, until something works on them ---- */
+
+static int
+check_members_apart(struct kr_config *c, const struct kr_yaml_node *a, const char *path)
+{
+	for (const struct kr_yaml_node *b = a->next; b; b = b->next) {
+		const struct kr_yaml_node *node = kr_yaml_get(b, "path");
+		const char *other = node ? kr_path_join(c->arena, "/", node->text) : NULL;
+
+		if (other && (kr_path_is_within(path, other) || kr_path_is_within(other, path))) {
+			kr_config_fail(c, node, "the members '%s' and '%s' share a path", kr_config_quote(c, a->key->text),
+				kr_config_quote(c, b->key->text));
+			return kr_hint(c->err, "no member may lie in another");
+		}
+	}
+	return 0;
+}
+
+int
+kr_members_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	(void)key;
+	(void)target;
+	for (const struct kr_yaml_node *member = node->child; member; member = member->next)
+		if (kr_config_want(c, member, member->key->text, KR_KEY_MAPPING) < 0 ||
+			kr_section_read(c, KR_IN_MEMBER, member, NULL) < 0)
+			return -1;
+	for (const struct kr_yaml_node *member = node->child; member; member = member->next) {
+		const char *path = kr_path_join(c->arena, "/", kr_yaml_get(member, "path")->text);
+
+		if (path && check_members_apart(c, member, path) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+kr_workspaces_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	(void)key;
+	(void)target;
+	for (const struct kr_yaml_node *space = node->child; space; space = space->next)
+		if (kr_config_want(c, space, space->key->text, KR_KEY_MAPPING) < 0 ||
+			kr_section_read(c, KR_IN_WORKSPACE, space, NULL) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- the list ---- */
+
+static const char *
+entry_words(struct kr_config *c, const struct kr_yaml_node *entry, size_t index)
+{
+	const struct kr_yaml_node *path = kr_yaml_get(entry, "path");
+
+	if (path && kr_yaml_value(path) == KR_VALUE_STRING && *path->text)
+		return kr_arena_printf(c->arena, "'%s'", kr_config_quote(c, path->text));
+	return kr_arena_printf(c->arena, "%zu", index + 1);
+}
+
+static int
+check_unique(struct kr_config *c, const struct kr_repos *repos, const struct kr_repo *repo,
+	const struct kr_yaml_node *entry)
+{
+	for (size_t i = 0; i < repos->repo_count; i++) {
+		const struct kr_repo *other = &repos->repo[i];
+
+		if (strcmp(other->path, repo->path) == 0) {
+			kr_config_fail(c, kr_yaml_get(entry, "path"), "the repository stands twice, on lines %u and %u",
+				other->mark.line, repo->mark.line);
+			return kr_hint(c->err, "keep one entry a path");
+		}
+		if (other->id && repo->id && strcmp(other->id, repo->id) == 0) {
+			kr_config_fail(c, kr_yaml_get(entry, "id"), "the id '%s' stands twice, on lines %u and %u",
+				kr_config_quote(c, repo->id), other->mark.line, repo->mark.line);
+			return kr_hint(c->err, "an id names one repository");
+		}
+	}
+	return 0;
+}
+
+static int
+read_entry(struct kr_config *c, const struct kr_yaml_node *entry, struct kr_repos *repos)
+{
+	struct kr_repo *repo = &repos->repo[repos->repo_count];
+
+	*repo = (struct kr_repo){
+		.enabled = true, .managed = true, .ci_checks = true, .mark = kr_config_mark(entry) };
+	if (kr_yaml_value(entry) != KR_VALUE_MAPPING) {
+		kr_config_fail(c, entry, "an item of 'repos' must be a mapping, not %s",
+			kr_yaml_value_words(kr_yaml_value(entry)));
+		return kr_hint(c->err, "write '- path: /path/of/the/checkout'");
+	}
+	if (kr_section_read(c, KR_IN_REPO, entry, repo) < 0 || check_unique(c, repos, repo, entry) < 0)
+		return -1;
+	if (!repo->name)
+		repo->name = kr_path_basename(repo->path);
+	repos->repo_count++;
+	return 0;
+}
+
+int
+kr_repo_list_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	struct kr_repos *repos = target;
+
+	(void)key;
+	repos->repo = kr_arena_alloc(c->arena, node->count * sizeof(*repos->repo));
+	for (const struct kr_yaml_node *entry = node->child; entry; entry = entry->next) {
+		c->entry = entry_words(c, entry, repos->repo_count);
+		if (read_entry(c, entry, repos) < 0)
+			return -1;
+	}
+	c->entry = NULL;
+	return 0;
+}
+
+const struct kr_repos *
+kr_repos_parse(struct kr_arena *arena, const char *file, const char *bytes, size_t n, const struct kr_places *places,
+	struct kr_error *err)
+{
+	struct kr_repos *repos = kr_arena_new(arena, struct kr_repos);
+	struct kr_yaml doc = { 0 };
+	struct kr_config c = { .arena = arena, .doc = &doc, .places = places, .err = err, .warnings = &repos->warnings };
+
+	repos->file = kr_arena_dup(arena, file);
+	if (kr_yaml_parse(arena, file, bytes, n, &doc, err) < 0)
+		return NULL;
+	if (!doc.root || kr_yaml_value(doc.root) == KR_VALUE_NULL)
+		return repos;
+	if (kr_yaml_value(doc.root) != KR_VALUE_MAPPING) {
+		kr_config_fail(&c, doc.root, "the file must be a mapping, not %s", kr_yaml_value_words(kr_yaml_value(doc.root)));
+		kr_hint(err, "begin it with 'repos:' and list the repositories below");
+		return NULL;
+	}
+	return kr_section_read(&c, KR_IN_TOP, doc.root, repos) < 0 ? NULL : repos;
+}
+
+const struct kr_repos *
+kr_repos_load(struct kr_arena *arena, const struct kr_places *places, struct kr_error *err)
+{
+	const char *file = kr_path_join(arena, places->config_dir, "repos.yaml");
+	struct kr_error own = { 0 }, *e = err ? err : &own;
+	struct kr_buf buf KR_CLEANUP(kr_buf_fini) = KR_BUF(KR_CONFIG_FILE_BYTES + 1); /* the parser refuses the last byte */
+	const char *bytes;
+
+	if (!file) {
+		kr_fail(e, KR_E_LIMIT, "the path of '%s' is too long", places->config_dir);
+		return NULL;
+	}
+	if (kr_file_read_at(AT_FDCWD, file, &buf, e) < 0 && e->code != KR_E_LIMIT) {
+		if (e->sys_errno == ENOENT) {
+			*e = (struct kr_error){ 0 };
+			return kr_repos_parse(arena, file, "", 0, places, e);
+		}
+		e->code = KR_E_CONFIG;
+		kr_hint(e, "nothing runs until the list of repositories can be read");
+		return NULL;
+	}
+	/* One that is too large may not have filled the buffer to the byte; it is refused for its size all the same. */
+	if (buf.overflow)
+		while (buf.len <= KR_CONFIG_FILE_BYTES)
+			kr_buf_add(&buf, "\n", 1);
+	bytes = buf.data ? buf.data : "";
+	return kr_repos_parse(arena, file, kr_arena_dup_n(arena, bytes, buf.len), buf.len, places, e);
+}
+
+const struct kr_repo *
+kr_repos_find(const struct kr_repos *repos, const char *path)
+{
+	const struct kr_repo *best = NULL;
+
+	for (size_t i = 0; i < repos->repo_count; i++)
+		if (kr_path_is_within(path, repos->repo[i].path) &&
+			(!best || strlen(repos->repo[i].path) > strlen(best->path)))
+			best = &repos->repo[i];
+	return best;
+}

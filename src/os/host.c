@@ -1,0 +1,202 @@
+/*
+ * Facts of this host, read once at the start of a command. The person's own environment is trusted to say where things
+ * are; it is read here and nowhere else.
+ */
+#include "os/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "os/sys.h"
+
+extern char **environ;
+
+const char *
+kr_host_env(const struct kr_host *host, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *const *e = host->environment; e && *e; e++)
+		if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
+			return *e + n + 1;
+	return NULL;
+}
+
+/*
+ * Resolves the links of everything above the last component, as far as it exists. The last component is left alone,
+ * so that kr_host_prepare_dirs can see a link there and refuse it.
+ */
+static const char *
+resolve_parent(struct kr_arena *arena, const char *clean)
+{
+	const char *existing = kr_path_dirname(arena, clean);
+
+	for (;; existing = kr_path_dirname(arena, existing)) {
+		char resolved[KR_PATH_MAX];
+
+		if (realpath(existing, resolved)) {
+			size_t n = strlen(existing);
+
+			return kr_path_clean(arena, kr_arena_printf(arena, "%s/%s", resolved, clean + n));
+		}
+		if (existing[1] == '\0')
+			return clean;
+	}
+}
+
+/* The directory that a variable names, else the default. */
+static const char *
+place(struct kr_arena *arena, const struct kr_host *host, const char *variable, const char *fallback,
+	struct kr_error *err)
+{
+	const char *value = kr_host_env(host, variable), *clean;
+
+	if (!value || !*value)
+		return resolve_parent(arena, fallback);
+	clean = kr_path_clean(arena, value);
+	if (!clean || clean[1] == '\0') {
+		kr_fail(err, KR_E_USAGE, "%s is '%s', which is not an absolute path of a directory", variable, value);
+		return NULL;
+	}
+	return resolve_parent(arena, clean);
+}
+
+static const char *
+home_directory(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err)
+{
+	const char *home = kr_host_env(host, "HOME");
+	char resolved[KR_PATH_MAX];
+
+	if (!home || home[0] != '/') {
+		const struct passwd *pw = getpwuid(getuid());
+
+		home = pw ? pw->pw_dir : NULL;
+	}
+	if (!home || home[0] != '/') {
+		kr_fail(err, KR_E_USAGE, "HOME is not set and the user has no home directory");
+		return NULL;
+	}
+	if (!realpath(home, resolved)) {
+		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot find the home directory '%s'", home);
+		return NULL;
+	}
+	if (resolved[1] == '\0') {
+		kr_fail(err, KR_E_USAGE, "the home directory is '/'");
+		kr_hint(err, "run kraft as a user with a home directory of its own");
+		return NULL;
+	}
+	return kr_arena_dup(arena, resolved);
+}
+
+static const char *
+user_name(struct kr_arena *arena, const struct kr_host *host)
+{
+	const char *name = kr_host_env(host, "USER");
+
+	if (!name || !*name)
+		name = kr_host_env(host, "LOGNAME");
+	if (!name || !*name) {
+		const struct passwd *pw = getpwuid(getuid());
+
+		name = pw ? kr_arena_dup(arena, pw->pw_name) : "user";
+	}
+	return name;
+}
+
+static bool
+is_guest_dir(struct kr_arena *arena, const char *directory)
+{
+	return directory && access(kr_arena_printf(arena, "%s/init", directory), X_OK) == 0 &&
+		access(kr_arena_printf(arena, "%s/bin/kraft", directory), X_OK) == 0;
+}
+
+/* The guest lies below the build directory (guest/opt) or, installed, in ../libexec/kraft/guest. */
+static const char *
+guest_directory(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err)
+{
+	const char *named = kr_host_env(host, "KRAFT_GUEST_DIR"), *self = kr_self_path(arena);
+	const char *tried[] = {
+		named && *named ? kr_path_clean(arena, named) : NULL,
+		self ? kr_path_join(arena, kr_path_dirname(arena, self), "guest/opt") : NULL,
+		self ? kr_path_join(arena, kr_path_dirname(arena, self), "../libexec/kraft/guest") : NULL,
+	};
+
+	for (size_t i = 0; i < KR_COUNT(tried); i++) {
+		char resolved[KR_PATH_MAX];
+
+		if (is_guest_dir(arena, tried[i]) && realpath(tried[i], resolved))
+			return kr_arena_dup(arena, resolved);
+		if (i == 0 && named && *named)
+			break;
+	}
+	kr_fail(err, KR_E_WALL, "kraft's guest program was not found beside '%s'", self ? self : "kraft");
+	kr_hint(err, "install kraft again, or set KRAFT_GUEST_DIR to the directory that holds init and bin/kraft");
+	return NULL;
+}
+
+int
+kr_host_gather(struct kr_arena *arena, struct kr_host *out, struct kr_error *err)
+{
+	struct kr_host host = { .fs = &kr_fs_live, .environment = (const char *const *)environ };
+	struct kr_places *p = &host.places;
+
+	p->home = home_directory(arena, &host, err);
+	if (!p->home)
+		return -1;
+	p->kraft_home = place(arena, &host, "KRAFT_HOME", kr_path_join(arena, p->home, ".kraft"), err);
+	if (!p->kraft_home)
+		return -1;
+	p->run_dir = place(arena, &host, "KRAFT_RUN_DIR", kr_path_join(arena, p->kraft_home, "run"), err);
+	p->config_dir =
+		p->run_dir ? place(arena, &host, "KRAFT_CONFIG_DIR", kr_path_join(arena, p->kraft_home, "config"), err) : NULL;
+	if (!p->config_dir)
+		return -1;
+	host.user = user_name(arena, &host);
+	host.guest_dir = guest_directory(arena, &host, err);
+	if (!host.guest_dir)
+		return -1;
+	*out = host;
+	return 0;
+}
+
+static int
+prepare_dir(const char *what, const char *path, struct kr_error *err)
+{
+	kr_auto_fd int fd = -1;
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+		kr_fail(err, KR_E_REFUSED, "%s '%s' is a symbolic link", what, path);
+		return kr_hint(err, "name the directory itself in the environment, or replace the link by a directory");
+	}
+	fd = kr_path_make_dirs(path, err);
+	if (fd < 0)
+		return kr_wrap(err, "%s", what);
+	if (fstat(fd, &st) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
+	if (st.st_uid != getuid()) {
+		kr_fail(err, KR_E_REFUSED, "%s '%s' belongs to another user", what, path);
+		return kr_hint(err, "chown it to you, or choose another place");
+	}
+	if (st.st_mode & 022) {
+		kr_fail(err, KR_E_REFUSED, "%s '%s' can be written by others (mode %03o)", what, path,
+			(unsigned)(st.st_mode & 0777));
+		return kr_hint(err, "chmod 700 '%s'", path);
+	}
+	return 0;
+}
+
+int
+kr_host_prepare_dirs(const struct kr_host *host, struct kr_error *err)
+{
+	if (prepare_dir("kraft's home directory", host->places.kraft_home, err) < 0 ||
+		prepare_dir("the run directory", host->places.run_dir, err) < 0 ||
+		prepare_dir("the configuration directory", host->places.config_dir, err) < 0)
+		return -1;
+	return 0;
+}

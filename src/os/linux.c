@@ -1,0 +1,102 @@
+#include "os/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+
+const char *
+kr_self_path(struct kr_arena *arena)
+{
+	char path[KR_PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+
+	if (n <= 0 || (size_t)n >= sizeof(path) || path[0] != '/')
+		return NULL;
+	return kr_path_clean(arena, kr_arena_dup_n(arena, path, (size_t)n));
+}
+
+int
+kr_memory_file(const char *name, const void *bytes, size_t n, struct kr_error *err)
+{
+	kr_auto_fd int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a memory file");
+	if (kr_write_all(fd, bytes, n, err) < 0)
+		return -1;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot rewind a memory file");
+	return kr_steal_fd(fd);
+}
+
+int
+kr_reopen(int fd, int flags)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	return open(name, flags | O_CLOEXEC | O_NOCTTY);
+}
+
+int
+kr_signals_open(const sigset_t *set, struct kr_error *err)
+{
+	int fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+
+	if (fd < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot watch signals");
+	return fd;
+}
+
+int
+kr_signals_next(int fd)
+{
+	struct signalfd_siginfo info;
+
+	return read(fd, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+int
+kr_process_watch(pid_t pid, struct kr_error *err)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+
+	if (fd < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot watch process %ld", (long)pid);
+	return fd;
+}
+
+uint64_t
+kr_process_start(pid_t pid)
+{
+	char name[64];
+	kr_auto_buf struct kr_buf text = KR_BUF(4096);
+	const char *p;
+
+	snprintf(name, sizeof(name), "/proc/%ld/stat", (long)pid);
+	if (kr_file_read_at(AT_FDCWD, name, &text, NULL) < 0 || !text.data)
+		return 0;
+	/* Field 22; the name in field 2 may hold blanks and brackets, so count from its end. */
+	p = strrchr(text.data, ')');
+	for (int field = 2; p && field < 22; field++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+const char *
+kr_boot_id(struct kr_arena *arena)
+{
+	kr_auto_buf struct kr_buf text = KR_BUF(64);
+
+	if (kr_file_read_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &text, NULL) < 0 || !text.data)
+		return "";
+	return kr_arena_dup_n(arena, text.data, strcspn(text.data, "\n"));
+}

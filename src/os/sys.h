@@ -1,0 +1,41 @@
+/*
+ * What Linux and macOS do differently, one function each; linux.c and darwin.c are chosen by the build.
+ */
+#ifndef KR_OS_SYS_H
+#define KR_OS_SYS_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+
+/* The running program's own file, resolved; NULL when the system does not say. */
+const char *kr_self_path(struct kr_arena *arena);
+
+/* A nameless file holding these bytes, at offset 0, close-on-exec; `name` shows up in diagnostics only. */
+int kr_memory_file(const char *name, const void *bytes, size_t n, struct kr_error *err);
+
+/*
+ * Runs a program to its end with exactly this environment, stdin from /dev/null, and collects stdout and stderr together
+ * (bounded by out->max). Never through a shell; every other descriptor is close-on-exec. *status as waitpid gives it.
+ */
+int kr_capture(const char *path, const char *const argv[], const char *const envp[], struct kr_buf *out,
+	int *status, struct kr_error *err);
+
+/* Another open file description of what fd is open on, not shared with anybody; -1 with errno where that cannot be. */
+int kr_reopen(int fd, int flags);
+/* A descriptor that tells of the signals in the set, which the caller has blocked; close-on-exec, never blocks. */
+int kr_signals_open(const sigset_t *set, struct kr_error *err);
+/* The next signal that came; 0: none. */
+int kr_signals_next(int fd);
+/* A descriptor that becomes readable when the child ends, close-on-exec. */
+int kr_process_watch(pid_t pid, struct kr_error *err);
+/* When a process started, in the system's own unit since boot: with the pid and the boot id it names one process for
+ * good. 0 when there is no such process. */
+uint64_t kr_process_start(pid_t pid);
+/* Names this boot of the system; "" when the system does not say. */
+const char *kr_boot_id(struct kr_arena *arena);
+
+#endif

@@ -1,0 +1,552 @@
+/*
+ * From configuration, facts of the host and a request to a plan. Pure: the host is only seen through
+ * host->fs, nothing is opened, made or changed, and the same input gives the same plan, byte by byte.
+ *
+ * Order of phases:
+ *   1. refuse what cannot be planned: no sandbox, a kind that is not built in
+ *   2. gather what is shown: kraft's own places, exposed paths, the directories that commands need, CA files;
+ * each is checked against the rules as written and as resolved, and searched for credential files, sockets
+ * and FIFOs
+ *   3. merge: a place that another one shows anyway goes; a writable place inside a read-only one stays
+ *   4. order: system, /proc, /dev, /tmp; then places, parents before children; then links; then masks; last,
+ * what was mounted so far on / and /dev becomes read-only
+ *   5. the environment
+ *
+ * Nothing a worker can write (worktree, sandbox home) chooses anything here but where a path-named command
+ * may not lead.
+ */
+#include "plan/build.h"
+
+#include <errno.h>
+
+#include "base/path.h"
+#include "policy/policy.h"
+
+const char *
+kr_step_name(enum kr_step_kind kind)
+{
+	static const char *const names[] = {
+#define X(kind, name) name,
+		KR_STEP_KINDS(X)
+#undef X
+	};
+
+	return (unsigned)kind < KR_COUNT(names) ? names[kind] : "unknown";
+}
+
+/* ---- what may be shown, what is shown ---- */
+
+const char *
+kr_build_why_not(const struct kr_build *b, const char *path)
+{
+	const char *why = kr_protect_why(b->arena, &b->host->places, path);
+
+	if (!why)
+		why = kr_protect_why_among(b->arena, &b->protected_real, path);
+	return why ? why : kr_place_why(b->arena, path);
+}
+
+bool
+kr_build_is_shown(const struct kr_build *b, const char *path)
+{
+	for (size_t i = 0; i < b->system_dirs.n; i++)
+		if (kr_path_is_within(path, b->system_dirs.v[i]))
+			return true;
+	return kr_path_is_within(path, b->request->worktree) || kr_path_is_within(path, b->request->home);
+}
+
+void
+kr_build_show(struct kr_build *b, struct kr_show show)
+{
+	if (b->show_count == b->show_cap) {
+		size_t cap = b->show_cap ? b->show_cap * 2 : 32;
+		struct kr_show *shows = kr_arena_alloc(b->arena, cap * sizeof(*shows));
+
+		if (b->show_count)
+			memcpy(shows, b->shows, b->show_count * sizeof(*shows));
+		b->shows = shows;
+		b->show_cap = cap;
+	}
+	b->shows[b->show_count++] = show;
+}
+
+void
+kr_build_links(struct kr_build *b, const struct kr_strs *pairs, const char *because)
+{
+	for (size_t i = 0; i + 1 < pairs->n; i += 2) {
+		bool known = false;
+
+		for (size_t k = 0; k < b->links.n; k += 2)
+			known = known || strcmp(b->links.v[k], pairs->v[i]) == 0;
+		if (known || kr_build_is_shown(b, pairs->v[i]))
+			continue;
+		kr_strs_add(b->arena, &b->links, pairs->v[i]);
+		kr_strs_add(b->arena, &b->links, pairs->v[i + 1]);
+		kr_strs_add(b->arena, &b->link_why, because);
+	}
+}
+
+/* Protected paths whose links lead elsewhere are protected there too. */
+static void
+resolve_protected(struct kr_build *b)
+{
+	struct kr_strs paths = { 0 };
+
+	kr_protected_paths(b->arena, &b->host->places, &paths);
+	for (size_t i = 0; i < paths.n; i++) {
+		struct kr_fs_entry entry;
+		const char *real = kr_fs_resolve(b->host->fs, b->arena, paths.v[i], &entry, NULL);
+
+		if (real && strcmp(real, paths.v[i]) != 0)
+			kr_strs_add(b->arena, &b->protected_real, real);
+	}
+}
+
+/* ---- 1. kinds ---- */
+
+static int
+check_kind(const struct kr_request *request, struct kr_error *err)
+{
+	enum kr_sandbox_kind kind = request->repo->sandbox.kind;
+
+	if (kind == KR_SANDBOX_OS)
+		return 0;
+	if (kind != KR_SANDBOX_NONE)
+		return kr_fail(
+			err, KR_E_UNSUPPORTED, "kind: %s is not built into this kraft", kr_sandbox_kind_name(kind));
+	kr_fail(err, KR_E_REFUSED, "no sandbox is set for '%s', and kraft runs nothing without one",
+		request->repo->path);
+	return kr_hint(
+		err, "add 'sandbox: {kind: os, network: {runtime: {allow: []}}}' to its entry in repos.yaml");
+}
+
+/* Inside, /var/tmp is a link to /tmp, so nothing can be mounted below it. */
+static int
+check_places(const struct kr_request *r, struct kr_error *err)
+{
+	const char *const places[] = { r->worktree, r->home, r->results_dir, r->channel_dir };
+
+	for (size_t i = 0; i < KR_COUNT(places); i++)
+		if (kr_path_is_within(places[i], "/var/tmp")) {
+			kr_fail(err, KR_E_REFUSED, "'%s' lies in /var/tmp, which is the sandbox's own /tmp inside",
+				places[i]);
+			return kr_hint(err, "set KRAFT_HOME to a directory outside /var/tmp");
+		}
+	return 0;
+}
+
+/* ---- 2. what is shown ---- */
+
+/* OS-MNT-01: the directories of the system, where the host has them. */
+static void
+add_system(struct kr_build *b)
+{
+	static const char *const directories[] = { "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64" };
+
+	for (size_t i = 0; i < KR_COUNT(directories); i++) {
+		struct kr_fs_entry entry;
+
+		if (kr_fs_resolve(b->host->fs, b->arena, directories[i], &entry, NULL) && entry.type == KR_FS_DIR)
+			kr_strs_add(b->arena, &b->system_dirs, directories[i]);
+	}
+}
+
+static void
+show_own(struct kr_build *b, const char *path, const char *source, bool writable, const char *because)
+{
+	kr_build_show(b, (struct kr_show){ .path = path,
+						 .source = source,
+						 .writable = writable,
+						 .ours = true,
+						 .check = KR_CHECK_SYSTEM,
+						 .because = because });
+}
+
+/* OS-MNT-04, -05, -07 to -09 */
+static void
+add_own(struct kr_build *b)
+{
+	const struct kr_request *r = b->request;
+
+	show_own(
+		b, "/opt/kraft", b->host->guest_dir, false, "kraft's init, and the kraft command for the worker");
+	show_own(b, r->results_dir, r->results_dir, false, "the item's results");
+	show_own(b, r->result_file, r->result_file, true, "this session's result");
+	show_own(b, r->channel_dir, r->channel_dir, false, "the session's channel to kraft");
+	show_own(b, r->home, r->home, true, "the item's home, HOME inside");
+	show_own(b, r->worktree, r->worktree, true, "the worktree");
+	if (r->git_dir) {
+		show_own(b, r->git_common, r->git_common, false, "the repository, for kraft's own git");
+		show_own(b, r->git_dir, r->git_dir, true, "the worktree's git directory, for kraft's own git");
+	}
+}
+
+/* An error about one entry of `expose`, with its place in repos.yaml. */
+static int
+refuse_expose(const struct kr_build *b, const struct kr_expose *e, const char *why, struct kr_error *err)
+{
+	kr_fail(err, KR_E_REFUSED, "exposed path '%s' %s", e->text, why);
+	if (err && e->mark.line) {
+		snprintf(err->place.path, sizeof(err->place.path), "%s/repos.yaml", b->host->places.config_dir);
+		err->place.line = e->mark.line;
+		err->place.column = e->mark.column;
+	}
+	return -1;
+}
+
+/* Resolves one entry and applies the rules to it as written and as resolved. NULL with the error set when it
+ * is refused. */
+static const char *
+check_expose(struct kr_build *b, const struct kr_expose *e, struct kr_strs *links, struct kr_fs_entry *entry,
+	struct kr_error *err)
+{
+	const char *why = kr_build_why_not(b, e->path), *real;
+
+	if (why) {
+		refuse_expose(b, e, why, err);
+		return NULL;
+	}
+	real = kr_fs_resolve(b->host->fs, b->arena, e->path, entry, links);
+	if (!real) {
+		refuse_expose(b, e, entry->sys_errno == ENOENT ? "does not exist" : strerror(entry->sys_errno), err);
+		kr_hint(err, "create it, or take the entry out of the sandbox's expose list");
+		return NULL;
+	}
+	why = kr_build_why_not(b, real);
+	for (size_t i = 0; !why && i < links->n; i += 2)
+		if (!kr_path_is_within(links->v[i], "/run"))
+			why = kr_place_why(b->arena, links->v[i]);
+	if (!why && entry->type != KR_FS_FILE && entry->type != KR_FS_DIR)
+		why = entry->type == KR_FS_SOCKET ? "is a socket"
+			  : entry->type == KR_FS_FIFO ? "is a FIFO"
+										  : "is a device";
+	if (!why)
+		return real;
+	if (links->n)
+		why = kr_arena_printf(b->arena, "leads to '%s', which %s", real, why);
+	refuse_expose(b, e, why, err);
+	return NULL;
+}
+
+/* OS-MNT-10, OS-EXP-01 to -03, -05 */
+static int
+add_expose(struct kr_build *b, struct kr_error *err)
+{
+	const struct kr_sandbox *sandbox = &b->request->repo->sandbox;
+
+	for (size_t i = 0; i < sandbox->expose_count; i++) {
+		const struct kr_expose *e = &sandbox->expose[i];
+		struct kr_strs links = { 0 };
+		struct kr_fs_entry entry;
+		const char *real = check_expose(b, e, &links, &entry, err);
+
+		if (!real)
+			return -1;
+		kr_strs_add(b->arena, &b->expose, real);
+		kr_build_links(b, &links, kr_arena_printf(b->arena, "leads to exposed '%s'", e->text));
+		if (kr_build_is_shown(b, real))
+			continue;
+		if (entry.type == KR_FS_DIR && kr_build_scan(b, real, "exposed", err) < 0)
+			return -1;
+		kr_build_show(b, (struct kr_show){ .path = real,
+							 .source = real,
+							 .check = KR_CHECK_PROTECT,
+							 .because = kr_arena_printf(b->arena, "exposed: '%s'", e->text) });
+	}
+	return 0;
+}
+
+/* ---- commands ---- */
+
+static const char *
+host_path(const struct kr_build *b)
+{
+	const char *path = kr_host_env(b->host, "PATH");
+
+	return path && *path ? path : KR_PATH_DEFAULT;
+}
+
+static int
+look_up(struct kr_build *b, const char *command, struct kr_lookup *out, struct kr_error *err)
+{
+	const struct kr_lookup_input in = {
+		.fs = b->host->fs,
+		.places = &b->host->places,
+		.path = host_path(b),
+		.protected_real = &b->protected_real,
+		.worktree = b->request->worktree,
+		.home = b->request->home,
+		.checkout = b->request->checkout,
+		.cwd = b->request->cwd,
+		.guest_bin = kr_path_join(b->arena, b->host->guest_dir, "bin"),
+		.system_dirs = &b->system_dirs,
+		.expose = &b->expose,
+	};
+
+	return kr_lookup_command(b->arena, &in, command, out, err);
+}
+
+/* What a lookup found: checked by the lookup itself, searched here. */
+static int
+show_lookup(struct kr_build *b, const struct kr_lookup *found, struct kr_error *err)
+{
+	for (size_t i = 0; i < found->mounts.n; i++) {
+		if (kr_build_scan(b, found->mounts.v[i], "a command's directory", err) < 0)
+			return -1;
+		kr_build_show(b, (struct kr_show){ .path = found->mounts.v[i],
+							 .source = found->mounts.v[i],
+							 .check = KR_CHECK_PROTECT,
+							 .because = found->mount_why.v[i] });
+	}
+	kr_build_links(b, &found->links, "the name of a command leads through it");
+	return 0;
+}
+
+static int
+add_command(struct kr_build *b, struct kr_error *err)
+{
+	struct kr_lookup found;
+	int failed = look_up(b, b->request->argv[0], &found, err);
+
+	b->plan->lookup = found.steps;
+	if (failed)
+		return -1;
+	b->plan->exec_path = found.exec_path;
+	return show_lookup(b, &found, err);
+}
+
+/* OS-CMD-01: the repository's own commands run inside too; one that cannot is said, and refuses nothing. */
+static void
+add_repositorys_command(struct kr_build *b, const char *key, const char *line)
+{
+	struct kr_strs words = { 0 };
+
+	kr_shell_commands(b->arena, line, &words);
+	for (size_t i = 0; i < words.n; i++) {
+		struct kr_lookup found;
+		struct kr_error err = { 0 };
+
+		if (strcmp(words.v[i], b->request->argv[0]) == 0)
+			continue;
+		if (look_up(b, words.v[i], &found, &err) < 0 || show_lookup(b, &found, &err) < 0)
+			kr_build_note(b, "%s: %s", key, err.message);
+	}
+}
+
+static int
+add_commands(struct kr_build *b, struct kr_error *err)
+{
+	const struct kr_repo *repo = b->request->repo;
+
+	if (add_command(b, err) < 0)
+		return -1;
+	if (repo->setup_command)
+		add_repositorys_command(b, "setup_command", repo->setup_command);
+	if (repo->test_command)
+		add_repositorys_command(b, "test_command", repo->test_command);
+	for (size_t i = 0; i < repo->test_scope_count; i++)
+		add_repositorys_command(b, "test_scopes", repo->test_scopes[i].command);
+	return 0;
+}
+
+/* ---- 3. merge ---- */
+
+/* Parents before children; of one path the writable one first, then kraft's own. */
+static int
+show_order(const void *a, const void *b)
+{
+	const struct kr_show *x = a, *y = b;
+	int order = strcmp(x->path, y->path);
+
+	if (order)
+		return order;
+	if (x->writable != y->writable)
+		return x->writable ? -1 : 1;
+	return (int)y->ours - (int)x->ours;
+}
+
+/* What is shown at `path` because of others, apart from the place at `self`. */
+static bool
+is_covered(const struct kr_build *b, const struct kr_show *show, size_t kept)
+{
+	if (show->ours)
+		return false;
+	if (kr_build_is_shown(b, show->path))
+		return true;
+	for (size_t i = 0; i < kept; i++)
+		if (kr_path_is_within(show->path, b->shows[i].path))
+			return true;
+	return false;
+}
+
+/* Sorted, a place that covers another one stands before it. */
+static void
+merge(struct kr_build *b)
+{
+	size_t kept = 0;
+
+	qsort(b->shows, b->show_count, sizeof(*b->shows), show_order);
+	for (size_t i = 0; i < b->show_count; i++)
+		if (!is_covered(b, &b->shows[i], kept))
+			b->shows[kept++] = b->shows[i];
+	b->show_count = kept;
+}
+
+static bool
+in_a_show(const struct kr_build *b, const char *path)
+{
+	for (size_t i = 0; i < b->show_count; i++)
+		if (kr_path_is_within(path, b->shows[i].path))
+			return true;
+	return false;
+}
+
+/* ---- 4. steps ---- */
+
+static void
+step(struct kr_build *b, struct kr_step s)
+{
+	b->plan->steps[b->plan->step_count++] = s;
+}
+
+/* A link on the host is a link inside when it leads into a directory that is shown too; else what it leads to
+ * is shown. */
+static void
+step_system(struct kr_build *b)
+{
+	const struct kr_fs *fs = b->host->fs;
+
+	for (size_t i = 0; i < b->system_dirs.n; i++) {
+		const char *path = b->system_dirs.v[i], *text = fs->read_link(fs->context, b->arena, path);
+		struct kr_fs_entry entry;
+		const char *real = kr_fs_resolve(fs, b->arena, path, &entry, NULL);
+
+		if (text && kr_path_is_within(real, "/usr"))
+			step(b, (struct kr_step){
+						KR_STEP_LINK, .path = path, .source = text, .because = "a link on the host too" });
+		else
+			step(b, (struct kr_step){ KR_STEP_BIND_RO, .path = path, .source = real,
+						.because = "the system's programs, libraries and settings" });
+	}
+}
+
+/* OS-MNT-02, -03 */
+static void
+step_fresh(struct kr_build *b)
+{
+	step(b, (struct kr_step){ KR_STEP_PROC, .path = "/proc", .because = "the sandbox's own processes" });
+	step(b, (struct kr_step){ KR_STEP_DEV, .path = "/dev", .because = "null, zero, random, terminals" });
+	step(b, (struct kr_step){ KR_STEP_TMPFS, .path = "/tmp", .size_bytes = KR_TMP_BYTES,
+				.inodes = KR_TMP_INODES, .because = "temporary files, gone with the session" });
+	step(b, (struct kr_step){ KR_STEP_TMPFS, .path = "/dev/shm", .size_bytes = KR_SHM_BYTES,
+				.inodes = KR_SHM_INODES, .because = "shared memory, gone with the session" });
+	step(b, (struct kr_step){
+				KR_STEP_LINK, .path = "/var/tmp", .source = "/tmp", .because = "/var/tmp is /tmp" });
+}
+
+static void
+step_shows(struct kr_build *b)
+{
+	for (size_t i = 0; i < b->show_count; i++) {
+		const struct kr_show *s = &b->shows[i];
+
+		step(b, (struct kr_step){ s->writable ? KR_STEP_BIND_RW : KR_STEP_BIND_RO, .path = s->path,
+					.source = s->source, .check = s->check, .because = s->because });
+	}
+}
+
+static void
+step_links(struct kr_build *b)
+{
+	for (size_t i = 0; i + 1 < b->links.n; i += 2)
+		if (!in_a_show(b, b->links.v[i]))
+			step(b, (struct kr_step){ KR_STEP_LINK, .path = b->links.v[i], .source = b->links.v[i + 1],
+						.because = b->link_why.v[i / 2] });
+}
+
+static int
+step_path_order(const void *a, const void *b)
+{
+	return strcmp(((const struct kr_step *)a)->path, ((const struct kr_step *)b)->path);
+}
+
+static void
+step_masks(struct kr_build *b)
+{
+	size_t first;
+
+	if (!b->request->git_dir)
+		step(b, (struct kr_step){ KR_STEP_MASK, .path = kr_path_join(b->arena, b->request->worktree, ".git"),
+					.because = "the repository's git directory is not shown" });
+	first = b->plan->step_count;
+	for (size_t i = 0; i < b->masks.n; i++)
+		step(b, (struct kr_step){ KR_STEP_MASK, .path = b->masks.v[i], .because = b->mask_why.v[i] });
+	qsort(b->plan->steps + first, b->masks.n, sizeof(*b->plan->steps), step_path_order);
+}
+
+static int
+check_count(const struct kr_build *b, struct kr_error *err)
+{
+	size_t exposed = b->request->repo->sandbox.expose_count, count = exposed + b->masks.n;
+
+	b->plan->expose_and_mask_count = count;
+	if (count <= KR_PLAN_BINDS_MAX)
+		return 0;
+	kr_fail(err, KR_E_LIMIT, "%zu exposed paths and masked credential files (%zu and %zu) are more than %d",
+		count, exposed, b->masks.n, KR_PLAN_BINDS_MAX);
+	return kr_hint(
+		err, "expose one directory in place of many inside it, or narrower ones with fewer such files");
+}
+
+static void
+make_steps(struct kr_build *b)
+{
+	size_t most = b->system_dirs.n + b->show_count + b->links.n / 2 + b->masks.n + 16;
+
+	b->plan->steps = kr_arena_alloc(b->arena, most * sizeof(*b->plan->steps));
+	step_system(b);
+	step_fresh(b);
+	step_shows(b);
+	step_links(b);
+	step_masks(b);
+	step(b, (struct kr_step){
+				KR_STEP_READ_ONLY, .path = "/", .because = "nothing is added outside the places above" });
+	step(b, (struct kr_step){ KR_STEP_READ_ONLY, .path = "/dev", .because = "no device is added" });
+	KR_BUG_IF(b->plan->step_count > most);
+}
+
+/* ---- all of it ---- */
+
+static int
+gather(struct kr_build *b, struct kr_error *err)
+{
+	resolve_protected(b);
+	add_system(b);
+	add_own(b);
+	if (add_expose(b, err) < 0 || add_commands(b, err) < 0)
+		return -1;
+	kr_build_ca_files(b);
+	return check_count(b, err);
+}
+
+const struct kr_plan *
+kr_plan_build(struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request,
+	struct kr_strs *partial_lookup, struct kr_error *err)
+{
+	struct kr_plan *plan = kr_arena_new(arena, struct kr_plan);
+	struct kr_build b = { .arena = arena, .host = host, .request = request, .plan = plan };
+
+	plan->request = request;
+	plan->argv = request->argv;
+	plan->cwd = request->cwd;
+	plan->hosts = &request->repo->sandbox.network.phase[request->phase];
+	if (check_kind(request, err) < 0 || check_places(request, err) < 0 || gather(&b, err) < 0) {
+		if (partial_lookup)
+			*partial_lookup = plan->lookup;
+		return NULL;
+	}
+	merge(&b);
+	make_steps(&b);
+	kr_build_environment(&b);
+	return plan;
+}

@@ -1,0 +1,52 @@
+/* Inside the room plan/ only: what its files share while a plan is built. */
+#ifndef KR_PLAN_BUILD_H
+#define KR_PLAN_BUILD_H
+
+#include "lookup/lookup.h"
+#include "plan/plan.h"
+
+/* A host directory or file that will be shown, before merging and ordering. path is where, source what. */
+struct kr_show {
+	const char *path, *source, *because;
+	bool writable;
+	bool ours; /* kraft's or the request's: never merged away */
+	enum kr_step_check check;
+};
+
+struct kr_build {
+	struct kr_arena *arena;
+	const struct kr_host *host;
+	const struct kr_request *request;
+	struct kr_plan *plan;
+	struct kr_show *shows;
+	size_t show_count, show_cap;
+	struct kr_strs system_dirs;     /* resolved or links: shown whatever is asked for */
+	struct kr_strs expose;          /* resolved */
+	struct kr_strs protected_real;  /* protected paths that links lead elsewhere, resolved */
+	struct kr_strs links;           /* pairs: a link to make again, its text */
+	struct kr_strs link_why;        /* one per pair */
+	struct kr_strs masks, mask_why; /* files that read as empty */
+};
+
+/* Where commands are looked up, and what the worker gets, when kraft's own PATH is unset. */
+#define KR_PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+
+#define kr_build_note(b, ...) \
+	kr_strs_add((b)->arena, &(b)->plan->notes, kr_arena_printf((b)->arena, __VA_ARGS__))
+
+/* Why this path may not be shown because somebody asked for it; NULL when it may. For the text and for where
+ * it leads. */
+const char *kr_build_why_not(const struct kr_build *b, const char *path);
+/* Shown anyway, or writable by the worker already. */
+bool kr_build_is_shown(const struct kr_build *b, const char *path);
+void kr_build_show(struct kr_build *b, struct kr_show show);
+void kr_build_links(struct kr_build *b, const struct kr_strs *pairs, const char *because);
+
+/* Finds what must read as empty, and what must not be there, in a directory about to be shown (scan.c). */
+int kr_build_scan(struct kr_build *b, const char *directory, const char *what, struct kr_error *err);
+
+/* The environment, and the CA files that the host's variables name (env.c). */
+void kr_build_ca_files(struct kr_build *b);
+void kr_build_environment(struct kr_build *b);
+
+#endif

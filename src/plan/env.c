@@ -1,0 +1,217 @@
+/*
+ * The environment inside (OS-ENV-01 to -04) and the CA files that come with it (OS-MNT-13).
+ *
+ * Nothing crosses but by name. Three sources, the first wins: what kraft sets, the literals of the
+ * repository's `env`, and what crosses from kraft's own environment. A value of the last two is never
+ * printed. HOME and kraft's own names cannot be changed by a repository; a PATH of its own comes after
+ * /opt/kraft/bin.
+ */
+#include "plan/build.h"
+
+#include "base/path.h"
+#include "base/text.h"
+#include "policy/policy.h"
+
+static const char *const ca_variables[] = {
+	"SSL_CERT_FILE",
+	"REQUESTS_CA_BUNDLE",
+	"CURL_CA_BUNDLE",
+	"GIT_SSL_CAINFO",
+	"NODE_EXTRA_CA_CERTS",
+};
+static const char ca_directory_variable[] = "SSL_CERT_DIR"; /* a list, like PATH */
+
+/* ---- CA files ---- */
+
+/* Shows one CA file or directory; false when it is left out, with the reason noted. */
+static bool
+show_ca(struct kr_build *b, const char *variable, const char *text)
+{
+	struct kr_strs links = { 0 };
+	struct kr_fs_entry entry;
+	struct kr_error err = { 0 };
+	const char *clean = text[0] == '/' ? kr_path_clean(b->arena, text) : NULL, *real, *why;
+
+	if (!clean) {
+		kr_build_note(b, "%s names '%s', which is not an absolute path: left out", variable, text);
+		return false;
+	}
+	real = kr_fs_resolve(b->host->fs, b->arena, clean, &entry, &links);
+	if (!real || (entry.type != KR_FS_FILE && entry.type != KR_FS_DIR)) {
+		kr_build_note(b, "%s names '%s', which %s: left out", variable, text,
+			real ? "is neither a file nor a directory" : "does not exist or cannot be reached");
+		return false;
+	}
+	why = kr_build_why_not(b, clean);
+	if (!why)
+		why = kr_build_why_not(b, real);
+	if (why && !kr_build_is_shown(b, real)) {
+		kr_build_note(b, "%s names '%s', which %s: left out", variable, text, why);
+		return false;
+	}
+	if (!kr_build_is_shown(b, real) && entry.type == KR_FS_DIR &&
+		kr_build_scan(b, real, "the CA directory", &err) < 0) {
+		kr_build_note(b, "%s: %s: left out", variable, err.message);
+		return false;
+	}
+	kr_build_links(b, &links, kr_arena_printf(b->arena, "leads to what %s names", variable));
+	kr_build_show(b, (struct kr_show){ .path = real,
+						 .source = real,
+						 .check = KR_CHECK_PROTECT,
+						 .because = kr_arena_printf(b->arena, "named by %s", variable) });
+	return true;
+}
+
+void
+kr_build_ca_files(struct kr_build *b)
+{
+	const char *list = kr_host_env(b->host, ca_directory_variable);
+
+	for (size_t i = 0; i < KR_COUNT(ca_variables); i++) {
+		const char *value = kr_host_env(b->host, ca_variables[i]);
+
+		if (value && *value)
+			(void)show_ca(b, ca_variables[i], value); /* the variable crosses all the same */
+	}
+	while (list && *list) {
+		size_t n = strcspn(list, ":");
+
+		if (n)
+			(void)show_ca(b, ca_directory_variable, kr_arena_dup_n(b->arena, list, n));
+		list += n + (list[n] == ':');
+	}
+}
+
+/* ---- variables ---- */
+
+struct env {
+	struct kr_build *b;
+	struct kr_plan_env *v;
+	size_t n, cap;
+};
+
+static bool
+has(const struct env *e, const char *name)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (strcmp(e->v[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* The first to name a variable wins. */
+static void
+set(struct env *e, const char *name, const char *value, enum kr_env_source source, const char *because)
+{
+	if (has(e, name))
+		return;
+	KR_BUG_IF(e->n == e->cap);
+	e->v[e->n++] = (struct kr_plan_env){ name, value, source, because };
+}
+
+static void
+cross(struct env *e, const char *name, const char *because)
+{
+	const char *value = kr_host_env(e->b->host, name);
+
+	if (value)
+		set(e, name, value, KR_ENV_HOST, because);
+}
+
+/* Names that only kraft sets. */
+static bool
+is_krafts(const char *name)
+{
+	return kr_text_has_prefix(name, "KRAFT_") || strcmp(name, "HOME") == 0;
+}
+
+static void
+set_krafts(struct env *e)
+{
+	const struct kr_request *r = e->b->request;
+
+	set(e, "HOME", r->home, KR_ENV_KRAFT, "the item's sandbox home");
+	set(e, "KRAFT_RESULT_PATH", r->result_file, KR_ENV_KRAFT, "where this session writes its result");
+	set(e, "KRAFT_WORK_ITEM_ID", r->item, KR_ENV_KRAFT, "the item");
+	set(e, "KRAFT_SESSION_ID", r->session, KR_ENV_KRAFT, "this session");
+}
+
+/* OS-ENV-04: kraft's own commands come first, whoever sets the rest. */
+static void
+set_path(struct env *e)
+{
+	const struct kr_repo *repo = e->b->request->repo;
+	const char *host = kr_host_env(e->b->host, "PATH");
+
+	for (size_t i = 0; i < repo->env_count; i++)
+		if (strcmp(repo->env[i].name, "PATH") == 0)
+			set(e, "PATH", kr_arena_printf(e->b->arena, "/opt/kraft/bin:%s", repo->env[i].value), KR_ENV_REPO,
+				"kraft's commands, then the repository's env");
+	set(e, "PATH", kr_arena_printf(e->b->arena, "/opt/kraft/bin:%s", host && *host ? host : KR_PATH_DEFAULT),
+		KR_ENV_KRAFT, "kraft's commands, then the PATH of kraft");
+}
+
+static void
+set_repositorys(struct env *e)
+{
+	const struct kr_repo *repo = e->b->request->repo;
+
+	for (size_t i = 0; i < repo->env_count; i++) {
+		const struct kr_env_literal *literal = &repo->env[i];
+
+		if (is_krafts(literal->name))
+			kr_build_note(
+				e->b, "the repository's env sets %s, which only kraft sets: left out", literal->name);
+		else
+			set(e, literal->name, literal->value, KR_ENV_REPO, "the repository's env");
+	}
+}
+
+static void
+cross_passthrough(struct env *e)
+{
+	const struct kr_strs *names = &e->b->request->repo->env_passthrough;
+
+	for (size_t i = 0; i < names->n; i++) {
+		if (is_krafts(names->v[i]))
+			kr_build_note(e->b, "env_passthrough names %s, which only kraft sets: left out", names->v[i]);
+		else
+			cross(e, names->v[i], "env_passthrough");
+	}
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct kr_plan_env *)a)->name, ((const struct kr_plan_env *)b)->name);
+}
+
+void
+kr_build_environment(struct kr_build *b)
+{
+	static const char *const locale[] = { "LANG", "LC_ALL", "LC_CTYPE", "TZ" };
+	static const char *const terminal[] = { "TERM", "COLORTERM", "NO_COLOR" };
+	static const char *const tokens[] = { "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY" };
+	const struct kr_repo *repo = b->request->repo;
+	struct env e = { .b = b, .cap = 64 + repo->env_count + repo->env_passthrough.n };
+
+	e.v = kr_arena_alloc(b->arena, e.cap * sizeof(*e.v));
+	set_krafts(&e);
+	set_path(&e);
+	set_repositorys(&e);
+	set(&e, "USER", b->host->user, KR_ENV_KRAFT, "the login name");
+	set(&e, "LOGNAME", b->host->user, KR_ENV_KRAFT, "the login name");
+	for (size_t i = 0; i < KR_COUNT(locale); i++)
+		cross(&e, locale[i], "language and time zone");
+	for (size_t i = 0; b->request->terminal && i < KR_COUNT(terminal); i++)
+		cross(&e, terminal[i], "the terminal");
+	for (size_t i = 0; i < KR_COUNT(tokens); i++)
+		cross(&e, tokens[i], "the agent's login token");
+	cross_passthrough(&e);
+	for (size_t i = 0; i < KR_COUNT(ca_variables); i++)
+		cross(&e, ca_variables[i], "the host's CA files");
+	cross(&e, ca_directory_variable, "the host's CA files");
+	qsort(e.v, e.n, sizeof(*e.v), by_name);
+	b->plan->env = e.v;
+	b->plan->env_count = e.n;
+}

@@ -1,0 +1,315 @@
+/*
+ * A plan for a person and for a program. Shows names, places and reasons; never a value that came from the
+ * repository's `env` or crossed from the host's environment. Paths and texts come from outside, so bytes that
+ * could steer a terminal are escaped.
+ */
+#include "plan/plan.h"
+
+#include <jansson.h>
+
+#include "base/text.h"
+
+enum {
+	TEXT_MAX = 4 * 4096 + 1, /* one escaped path */
+	COLUMN_MAX = 56,         /* a longer cell pushes its own reason to the right, not everybody's */
+};
+
+/* ---- text ---- */
+
+/* An escaped cell; returns its width in bytes. */
+static size_t
+put(struct kr_buf *out, const char *text)
+{
+	static const size_t size = TEXT_MAX;
+	kr_auto_free char *safe = kr_xcalloc(1, size);
+	size_t n = kr_text_escape(safe, size, text, strlen(text));
+
+	kr_buf_add(out, safe, n);
+	return n;
+}
+
+static void
+pad(struct kr_buf *out, size_t have, size_t want)
+{
+	for (; have < want; have++)
+		kr_buf_adds(out, " ");
+	kr_buf_adds(out, "  ");
+}
+
+static void
+section(struct kr_buf *out, const char *name)
+{
+	kr_buf_addf(out, "%s%s\n", out->len ? "\n" : "", name);
+}
+
+/* "  kind  what   because" */
+static void
+row(struct kr_buf *out, const char *kind, size_t kind_width, const char *what, size_t what_width,
+	const char *because)
+{
+	kr_buf_adds(out, "  ");
+	if (kind)
+		pad(out, put(out, kind), kind_width);
+	if (because && *because) {
+		pad(out, put(out, what), what_width);
+		(void)put(out, because);
+	} else {
+		(void)put(out, what);
+	}
+	kr_buf_adds(out, "\n");
+}
+
+static size_t
+wider(size_t width, const char *text)
+{
+	size_t n = strlen(text);
+
+	return n > width && n <= COLUMN_MAX ? n : width;
+}
+
+static const char *const shown_kind[KR_STEP_COUNT] = {
+	[KR_STEP_BIND_RO] = "read-only",
+	[KR_STEP_BIND_RW] = "read-write",
+	[KR_STEP_LINK] = "link",
+	[KR_STEP_PROC] = "fresh",
+	[KR_STEP_DEV] = "fresh",
+	[KR_STEP_TMPFS] = "fresh",
+	[KR_STEP_MASK] = "empty file",
+	[KR_STEP_READ_ONLY] = "sealed",
+};
+
+/* What a step shows, where the path alone does not say it. */
+static const char *
+step_what(struct kr_arena *arena, const struct kr_step *s)
+{
+	switch (s->kind) {
+	case KR_STEP_BIND_RO:
+	case KR_STEP_BIND_RW:
+		return strcmp(s->path, s->source) == 0 ? s->path
+											   : kr_arena_printf(arena, "%s (%s)", s->path, s->source);
+	case KR_STEP_LINK:
+		return kr_arena_printf(arena, "%s -> %s", s->path, s->source);
+	case KR_STEP_TMPFS:
+		return kr_arena_printf(arena, "%s (%llu MiB, %llu files at most)", s->path,
+			(unsigned long long)(s->size_bytes >> 20), (unsigned long long)s->inodes);
+	default:
+		return s->path;
+	}
+}
+
+static void
+print_command(const struct kr_plan *plan, struct kr_buf *out)
+{
+	section(out, "command");
+	for (size_t i = 0; i < plan->lookup.n; i++)
+		row(out, NULL, 0, plan->lookup.v[i], 0, NULL);
+	row(out, "runs", 4, plan->exec_path, 0, NULL);
+	for (size_t i = 0; plan->argv[i]; i++)
+		row(out, i ? "" : "as", 4, plan->argv[i], 0, NULL);
+	row(out, "in", 4, plan->cwd, 0, NULL);
+}
+
+static void
+print_files(const struct kr_plan *plan, struct kr_buf *out)
+{
+	struct kr_arena arena = { 0 };
+	size_t width = 0;
+
+	section(out, "files");
+	for (size_t i = 0; i < plan->step_count; i++)
+		width = wider(width, step_what(&arena, &plan->steps[i]));
+	for (size_t i = 0; i < plan->step_count; i++) {
+		const struct kr_step *s = &plan->steps[i];
+
+		row(out, shown_kind[s->kind], strlen("read-write"), step_what(&arena, s), width, s->because);
+	}
+	kr_arena_fini(&arena);
+}
+
+static void
+print_environment(const struct kr_plan *plan, struct kr_buf *out)
+{
+	struct kr_arena arena = { 0 };
+	size_t width = 0, name_width = 0;
+
+	section(out, "environment");
+	for (size_t i = 0; i < plan->env_count; i++)
+		name_width = wider(name_width, plan->env[i].name);
+	for (size_t i = 0; i < plan->env_count; i++)
+		width = wider(width, plan->env[i].source == KR_ENV_KRAFT ? plan->env[i].value : "(from repos.yaml)");
+	for (size_t i = 0; i < plan->env_count; i++) {
+		const struct kr_plan_env *e = &plan->env[i];
+		const char *value = e->source == KR_ENV_KRAFT  ? e->value
+							: e->source == KR_ENV_REPO ? "(from repos.yaml)"
+													   : "(crosses by name)";
+
+		row(out, e->name, name_width, value, width, e->because);
+	}
+	kr_arena_fini(&arena);
+}
+
+static void
+print_hosts(const struct kr_strs *hosts, const char *kind, const char *because, struct kr_buf *out)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < hosts->n; i++)
+		width = wider(width, hosts->v[i]);
+	for (size_t i = 0; i < hosts->n; i++)
+		row(out, kind, strlen("allow"), hosts->v[i], width, because);
+}
+
+static void
+print_network(const struct kr_plan *plan, struct kr_buf *out)
+{
+	section(out, "network");
+	row(out, NULL, 0, "loopback only, the sandbox's own", 0, NULL);
+	print_hosts(&plan->hosts->allow, "allow", "not reachable: egress is not built into this kraft", out);
+	print_hosts(&plan->hosts->deny, "deny", NULL, out);
+}
+
+static void
+print_list(const char *name, const struct kr_strs *list, struct kr_buf *out)
+{
+	if (!list || !list->n)
+		return;
+	section(out, name);
+	for (size_t i = 0; i < list->n; i++)
+		row(out, NULL, 0, list->v[i], 0, NULL);
+}
+
+void
+kr_plan_print(const struct kr_plan *plan, const struct kr_strs *kernel_rules, struct kr_buf *out)
+{
+	print_command(plan, out);
+	print_files(plan, out);
+	print_environment(plan, out);
+	print_network(plan, out);
+	print_list("kernel", kernel_rules, out);
+	print_list("notes", &plan->notes, out);
+}
+
+/* ---- JSON ---- */
+
+/* A string; bytes that are not UTF-8 are escaped as they are for a terminal. */
+static json_t *
+text(const char *s)
+{
+	kr_auto_free char *safe = NULL;
+	json_t *value;
+
+	if (!s)
+		return json_null();
+	value = json_string(s);
+	if (value)
+		return value;
+	safe = kr_xcalloc(1, TEXT_MAX);
+	(void)kr_text_escape(safe, TEXT_MAX, s, strlen(s));
+	value = json_string(safe);
+	return value ? value : json_null();
+}
+
+static json_t *
+texts(const struct kr_strs *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; list && i < list->n; i++)
+		json_array_append_new(array, text(list->v[i]));
+	return array;
+}
+
+static json_t *
+json_command(const struct kr_plan *plan)
+{
+	json_t *object = json_object(), *argv = json_array();
+
+	for (size_t i = 0; plan->argv[i]; i++)
+		json_array_append_new(argv, text(plan->argv[i]));
+	json_object_set_new(object, "exec", text(plan->exec_path));
+	json_object_set_new(object, "argv", argv);
+	json_object_set_new(object, "cwd", text(plan->cwd));
+	json_object_set_new(object, "lookup", texts(&plan->lookup));
+	return object;
+}
+
+static json_t *
+json_steps(const struct kr_plan *plan)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < plan->step_count; i++) {
+		const struct kr_step *s = &plan->steps[i];
+		json_t *object = json_object();
+
+		json_object_set_new(object, "kind", json_string(kr_step_name(s->kind)));
+		json_object_set_new(object, "path", text(s->path));
+		if (s->source)
+			json_object_set_new(object, "source", text(s->source));
+		if (s->kind == KR_STEP_TMPFS) {
+			json_object_set_new(object, "size_bytes", json_integer((json_int_t)s->size_bytes));
+			json_object_set_new(object, "inodes", json_integer((json_int_t)s->inodes));
+		}
+		json_object_set_new(object, "because", text(s->because));
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
+static json_t *
+json_environment(const struct kr_plan *plan)
+{
+	static const char *const names[] = {
+		[KR_ENV_KRAFT] = "kraft", [KR_ENV_REPO] = "repo", [KR_ENV_HOST] = "host"
+	};
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < plan->env_count; i++) {
+		const struct kr_plan_env *e = &plan->env[i];
+		json_t *object = json_object();
+
+		json_object_set_new(object, "name", text(e->name));
+		json_object_set_new(object, "source", json_string(names[e->source]));
+		if (e->source == KR_ENV_KRAFT)
+			json_object_set_new(object, "value", text(e->value));
+		json_object_set_new(object, "because", text(e->because));
+		json_array_append_new(array, object);
+	}
+	return array;
+}
+
+static json_t *
+json_network(const struct kr_plan *plan)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "phase", json_string(kr_phase_name(plan->request->phase)));
+	json_object_set_new(object, "reachable", json_string("loopback"));
+	json_object_set_new(object, "allow", texts(&plan->hosts->allow));
+	json_object_set_new(object, "deny", texts(&plan->hosts->deny));
+	return object;
+}
+
+static int
+dump_to_buf(const char *bytes, size_t n, void *buf)
+{
+	kr_buf_add(buf, bytes, n);
+	return 0;
+}
+
+void
+kr_plan_print_json(const struct kr_plan *plan, const struct kr_strs *kernel_rules, struct kr_buf *out)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "command", json_command(plan));
+	json_object_set_new(object, "files", json_steps(plan));
+	json_object_set_new(object, "environment", json_environment(plan));
+	json_object_set_new(object, "network", json_network(plan));
+	if (kernel_rules)
+		json_object_set_new(object, "kernel", texts(kernel_rules));
+	json_object_set_new(object, "notes", texts(&plan->notes));
+	(void)json_dump_callback(object, dump_to_buf, out, JSON_INDENT(2));
+	kr_buf_adds(out, "\n");
+	json_decref(object);
+}

@@ -1,0 +1,177 @@
+/* policy/protect.c: OS-EXP-01 to OS-EXP-03, FS-11 (on text). */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "base/path.h"
+#include "policy/policy.h"
+
+#include <cmocka.h>
+
+static const struct kr_places usual = {
+	.home = "/home/ada",
+	.kraft_home = "/home/ada/.kraft",
+	.run_dir = "/home/ada/.kraft/run",
+	.config_dir = "/home/ada/.kraft/config",
+};
+static const struct kr_places moved = {
+	.home = "/home/ada",
+	.kraft_home = "/srv/kraft/home",
+	.run_dir = "/var/lib/kraft/run",
+	.config_dir = "/opt/conf/kraft",
+};
+
+static const char *
+why(struct kr_arena *arena, const struct kr_places *places, const char *path)
+{
+	const char *text = kr_protect_why(arena, places, path);
+
+	return text ? text : "";
+}
+
+static void
+home_is_refused_from_above_only(void **state)
+{
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	assert_string_equal(why(&arena, &usual, "/home/ada"), "is the home directory");
+	assert_string_equal(why(&arena, &usual, "/home"), "holds the home directory '/home/ada'");
+	assert_string_equal(why(&arena, &usual, "/"), "holds the home directory '/home/ada'");
+	assert_null(kr_protect_why(&arena, &usual, "/home/ada/bin"));
+	assert_null(kr_protect_why(&arena, &usual, "/home/ada2"));
+	assert_null(kr_protect_why(&arena, &usual, "/home/ad"));
+	kr_arena_fini(&arena);
+}
+
+/* Every protected path of both persons: is, inside, inside deep, holds; and the neighbours that only look like it. */
+static void
+protected_paths_are_refused_from_all_sides(void **state)
+{
+	const struct kr_places *all[] = { &usual, &moved };
+
+	(void)state;
+	for (size_t p = 0; p < KR_COUNT(all); p++) {
+		struct kr_arena arena = { 0 };
+		struct kr_strs list = { 0 };
+
+		kr_protected_paths(&arena, all[p], &list);
+		assert_int_equal(list.n, 15);
+		for (size_t i = 0; i < list.n; i++) {
+			const char *path = list.v[i], *parent = kr_path_dirname(&arena, path);
+
+			assert_true(kr_path_is_clean(path));
+			assert_non_null(strstr(why(&arena, all[p], path), "which is protected"));
+			assert_non_null(kr_protect_why(&arena, all[p], kr_arena_printf(&arena, "%s/x", path)));
+			assert_non_null(kr_protect_why(&arena, all[p], kr_arena_printf(&arena, "%s/x/y/z", path)));
+			assert_non_null(kr_protect_why(&arena, all[p], parent));
+		}
+		kr_arena_fini(&arena);
+	}
+}
+
+static void
+protected_list_is_the_promised_one(void **state)
+{
+	static const char *const names[] = { ".ssh", ".gnupg", ".config/gh", ".config/glab-cli", ".aws", ".kube",
+		".docker", ".claude", ".codex", ".local/share/keyrings", "Library/Keychains", "Library/Cookies" };
+	struct kr_arena arena = { 0 };
+	struct kr_strs list = { 0 };
+
+	(void)state;
+	kr_protected_paths(&arena, &moved, &list);
+	assert_true(kr_strs_has(&list, "/srv/kraft/home"));
+	assert_true(kr_strs_has(&list, "/var/lib/kraft/run"));
+	assert_true(kr_strs_has(&list, "/opt/conf/kraft"));
+	for (size_t i = 0; i < KR_COUNT(names); i++)
+		assert_true(kr_strs_has(&list, kr_arena_printf(&arena, "/home/ada/%s", names[i])));
+	assert_false(kr_strs_has(&list, "/home/ada"));
+	kr_arena_fini(&arena);
+}
+
+static void
+wording_names_the_relation(void **state)
+{
+	static const struct { const char *path, *why; } cases[] = {
+		{ "/home/ada/.ssh", "is '/home/ada/.ssh', which is protected" },
+		{ "/home/ada/.ssh/keys", "is inside '/home/ada/.ssh', which is protected" },
+		{ "/home/ada/.config", "holds '/home/ada/.config/gh', which is protected" },
+		{ "/home/ada/.local", "holds '/home/ada/.local/share/keyrings', which is protected" },
+		{ "/srv", "holds '/srv/kraft/home', which is protected" },
+		{ "/srv/kraft/home", "is '/srv/kraft/home', which is protected" },
+		{ "/var/lib/kraft/run/worktrees/x", "is inside '/var/lib/kraft/run', which is protected" },
+		{ "/opt/conf/kraft/repos.yaml", "is inside '/opt/conf/kraft', which is protected" },
+		{ "/data/.npmrc", "is named '.npmrc', a name that holds credentials" },
+	};
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++)
+		assert_string_equal(why(&arena, &moved, cases[i].path), cases[i].why);
+	kr_arena_fini(&arena);
+}
+
+static void
+neighbours_pass(void **state)
+{
+	static const char *const paths[] = { "/home/ada/.sshx", "/home/ada/.ss", "/home/ada/ssh", "/home/ada/.cargo/bin",
+		"/home/ada/.rustup", "/home/ada/.config/ghx", "/home/ada/.config/nvim", "/home/ada/.local/share/uv/python",
+		"/home/ada/.local/bin", "/home/ada/Library/Caches", "/home/bob/.ssh", "/opt", "/usr", "/etc",
+		"/home/ada/.kraftx", "/home/ada/.claude.json", "/nix/store" };
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(paths); i++)
+		assert_string_equal(why(&arena, &usual, paths[i]), "");
+	kr_arena_fini(&arena);
+}
+
+static void
+credential_names_only_as_last_component(void **state)
+{
+	static const char *const names[] = { "credentials.toml", "credentials", ".npmrc", ".netrc", ".pypirc",
+		".git-credentials" };
+	static const char *const others[] = { "credentials.tom", "Credentials", "npmrc", ".npmrc2", "x.netrc", "" };
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	assert_int_equal(kr_credential_name_count, KR_COUNT(names));
+	for (size_t i = 0; i < KR_COUNT(names); i++) {
+		assert_true(kr_is_credential_name(names[i]));
+		assert_non_null(kr_protect_why(&arena, &usual, kr_arena_printf(&arena, "/data/%s", names[i])));
+		assert_null(kr_protect_why(&arena, &usual, kr_arena_printf(&arena, "/data/%s/tool", names[i])));
+	}
+	for (size_t i = 0; i < KR_COUNT(others); i++)
+		assert_false(kr_is_credential_name(others[i]));
+	kr_arena_fini(&arena);
+}
+
+/* A home of "/" (a service account) makes everything that holds it refused, and the rest still works. */
+static void
+home_may_be_the_root(void **state)
+{
+	const struct kr_places root = { .home = "/", .kraft_home = "/.kraft", .run_dir = "/.kraft/run",
+		.config_dir = "/.kraft/config" };
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	assert_string_equal(why(&arena, &root, "/"), "is the home directory");
+	assert_non_null(kr_protect_why(&arena, &root, "/.ssh"));
+	assert_null(kr_protect_why(&arena, &root, "/opt/tool"));
+	kr_arena_fini(&arena);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(home_is_refused_from_above_only),
+		cmocka_unit_test(protected_paths_are_refused_from_all_sides),
+		cmocka_unit_test(protected_list_is_the_promised_one),
+		cmocka_unit_test(wording_names_the_relation),
+		cmocka_unit_test(neighbours_pass),
+		cmocka_unit_test(credential_names_only_as_last_component),
+		cmocka_unit_test(home_may_be_the_root),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
