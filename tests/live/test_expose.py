@@ -1,0 +1,425 @@
+#!/usr/bin/env python3
+"""expose and protected paths (OS-EXP), sockets and FIFOs in them, and races between the check and the mount (FS)."""
+import socket
+
+from kraftlive import *
+
+PROTECTED = [".ssh", ".gnupg", ".config/gh", ".config/glab-cli", ".aws", ".kube", ".docker", ".claude", ".codex",
+             ".local/share/keyrings", "Library/Keychains", "Library/Cookies"]
+
+
+def refused(t, home, entry, *words):
+    """An expose entry that must not load: exit 125, the file's place, and the entry named."""
+    home.configure(expose=[entry])
+    result = home.run("./probe", "sleep", "0", mark())
+    t.attack(result.code == 125 and result.out == "", "expose %r is refused" % entry, result)
+    t.attack(re.search(r"repos\.yaml:\d+:\d+: ", result.err), "with its place", result)
+    for word in words:
+        t.attack(word in result.err, "the message says %r" % word, result)
+    return result
+
+
+def allowed(home, path, entry=None):
+    home.configure(expose=[entry or path])
+    return home.run("cat", path + "/file")
+
+
+@wall("OS-EXP-01 FS-11 CFG-10", "expose refuses the home directory, what holds it, and every spelling of both")
+def _(t):
+    home = Home()
+    up = home.home
+    for entry in (home.home, home.home + "/", home.home + "//", home.home + "/.", home.home + "/code/..", "~/", "~/.", "~/code/..",
+                  "/", "//", "/.", "/..", os.path.dirname(up), os.path.dirname(up) + "/", "/usr/../" + up.lstrip("/"),
+                  up.replace("/home", "//home"), up + "/code/../../home"):
+        refused(t, home, entry)
+    os.makedirs(home.home + "/fine")
+    write(home.home + "/fine/file", "shown")
+    result = allowed(home, home.home + "/fine")
+    t.works(result.out == "shown", "a directory below the home is fine", result)
+    bare = home.bare("cat", home.home + "/code/sample/README", ro=[home.home])
+    t.control(bare.out == "a sample\n", "mounted by hand the home would show everything", bare)
+
+
+@wall("OS-EXP-02 FS-11", "expose refuses each protected path, what holds it and what is inside it, existing or not")
+def _(t):
+    home = Home()
+    for existing in (False, True):
+        for name in PROTECTED:
+            if existing:
+                write(os.path.join(home.home, name, "file"), "secret")
+            refused(t, home, "~/" + name, name)
+            refused(t, home, "~/" + name + "/inside", name)
+        for name in (".config", ".local", ".local/share", "Library"):
+            refused(t, home, "~/" + name)
+    for place in (home.kraft_home, home.run_dir, home.config_dir, home.run_dir + "/worktrees", home.config_dir + "/repos.yaml"):
+        refused(t, home, place)
+    write(home.home + "/.config/other/file", "shown")
+    t.works(allowed(home, home.home + "/.config/other").out == "shown", "a neighbour of a protected one is fine")
+    write(home.home + "/.sshx/file", "shown")
+    t.works(allowed(home, home.home + "/.sshx").out == "shown", "a name that only begins like one is fine")
+    t.control(home.bare("cat", home.home + "/.ssh/file", ro=[home.home + "/.ssh"]).out == "secret", "by hand it would show")
+
+
+@wall("OS-EXP-02", "run and config directories are protected wherever the variables put them")
+def _(t):
+    home = Home()
+    run, config = home.root + "/var/run", home.root + "/var/config"
+    os.makedirs(run, 0o700)
+    os.makedirs(config, 0o700)
+    write(run + "/file", "secret")
+    home.extra_env = {"KRAFT_RUN_DIR": run, "KRAFT_CONFIG_DIR": config}
+    home.config_dir = config
+    for entry in (run, config, home.root + "/var", run + "/x", home.kraft_home):
+        refused(t, home, entry)
+    write(home.root + "/other/file", "shown")
+    t.works(allowed(home, home.root + "/other").out == "shown", "other paths are fine")
+    t.control(home.bare("cat", run + "/file", ro=[run]).out == "secret", "by hand it would show")
+
+
+@wall("OS-EXP-03", "a path named like a credential file is refused, whatever it is")
+def _(t):
+    home = Home()
+    for name in CREDENTIAL_NAMES:
+        refused(t, home, "~/" + name)
+        refused(t, home, home.root + "/x/" + name, name)
+        refused(t, home, home.root + "/x/" + name + "/")
+        refused(t, home, home.root + "/x//" + name + "/.")
+    write(home.root + "/x/.npmrc.d/file", "shown")
+    t.works(allowed(home, home.root + "/x/.npmrc.d").out == "shown", "a longer name is fine")
+    write(home.root + "/x/.npmrc", "secret")
+    t.control(home.bare("cat", home.root + "/x/.npmrc", ro=[home.root + "/x"]).out == "secret", "by hand it would show")
+
+
+@wall("OS-EXP-04 CFG-09", "the rule holds for the directory a command would bring")
+def _(t):
+    home = Home()
+    script = "#!/bin/sh\necho ran\n"
+    cases = {home.home + "/bin/tool": "home/bin widens to the home", home.home + "/.ssh/tool": "inside .ssh",
+             home.home + "/.docker/bin/tool": "widens to .docker", home.home + "/.claude/local/tool": "inside .claude",
+             home.kraft_home + "/bin/tool": "widens to KRAFT_HOME", home.home + "/tool": "the home itself",
+             os.path.dirname(home.home) + "/bin/tool": "widens to what holds the home"}
+    for path, why in cases.items():
+        write(path, script, 0o755)
+        result = home.run("tool", env={"PATH": os.path.dirname(path) + ":/usr/bin:/bin"})
+        t.attack(result.code == 125 and "ran" not in result.out and "tool" in result.err, why, path, result)
+    fine = write(home.home + "/tools/bin/tool", script, 0o755)
+    result = home.run("tool", env={"PATH": os.path.dirname(fine) + ":/usr/bin:/bin"})
+    t.works(result.out == "ran\n", "a prefix of its own is fine", result)
+    t.control(home.host("tool", env={"PATH": home.home + "/bin:/usr/bin:/bin"}).out == "ran\n", "the host runs it")
+
+
+@wall("OS-EXP-05 FS-11", "a link to a protected path is refused at launch, through any number of links")
+def _(t):
+    home = Home()
+    write(home.home + "/.ssh/id", "secret")
+    links = home.root + "/links"
+    os.makedirs(links)
+    os.symlink(home.home + "/.ssh", links + "/direct")
+    os.symlink("direct", links + "/twice")
+    os.symlink(home.home, links + "/home")
+    os.symlink(home.root, links + "/up")
+    os.symlink("../home/.ssh", links + "/relative")
+    os.symlink(home.kraft_home, links + "/kraft")
+    os.symlink(home.home + "/.ssh/id", links + "/file")
+    for entry in ("direct", "direct/", "twice", "home", "home/", "home/.ssh", "home/.ssh/id", "up", "up/home", "up/home/.ssh/id",
+                  "relative", "relative/../.ssh", "kraft", "kraft/config", "file", "home/code/.."):
+        home.configure(expose=[links + "/" + entry])
+        result = home.run("cat", links + "/" + entry, home.home + "/.ssh/id")
+        t.attack(result.code == 125 and "secret" not in result.out, "expose of links/%s" % entry, result)
+    os.makedirs(home.root + "/real")
+    write(home.root + "/real/file", "shown")
+    os.symlink("../real", links + "/fine")
+    home.configure(expose=[links + "/fine"])
+    result = home.run("cat", links + "/fine/file")
+    t.works(result.out == "shown", "a link to a harmless directory works under the name written", result)
+    t.control(home.bare("cat", links + "/direct/id", ro=[links + "/direct"]).out == "secret", "by hand the link shows it")
+
+
+@wall("OS-EXP-05 FS-01", "an exposed directory swapped for a link to a protected one, in a loop, during launches")
+def _(t):
+    home = Home()
+    place, other, secret = home.home + "/swap", home.home + "/swap-dir", home.home + "/.ssh"
+    write(place + "/file", "harmless")
+    write(secret + "/file", "SECRET")
+    home.configure(expose=[place])
+    race(t, home, place, other, secret, lambda: home.run("cat", place + "/file", timeout=30))
+    bare_hits = race_hits(place, other, secret, lambda: home.bare("cat", place + "/file", ro=[place]), full(60, 400))
+    t.control(bare_hits["SECRET"] > 0, "a bare bubblewrap that is given the path loses the race", bare_hits)
+
+
+@wall("OS-EXP-05 FS-01", "the same with a parent of the exposed directory")
+def _(t):
+    home = Home()
+    place, other, secret = home.home + "/parent", home.home + "/parent-dir", home.home + "/evil"
+    write(place + "/.config/gh2/file", "harmless")
+    os.makedirs(secret)
+    write(home.home + "/.config/gh/file", "SECRET")
+    os.symlink(home.home + "/.config", secret + "/.config")
+    os.symlink("gh", home.home + "/.config/gh2")
+    path = place + "/.config/gh2/file"
+    home.configure(expose=[place + "/.config/gh2"])
+    race(t, home, place, other, secret, lambda: home.run("cat", path, timeout=30))
+    hits = race_hits(place, other, secret, lambda: home.bare("cat", path, ro=[place + "/.config/gh2"]), full(60, 400))
+    t.control(hits["SECRET"] > 0, "a bare bubblewrap loses the race", hits)
+
+
+def race_hits(place, other, secret, launch, rounds):
+    """Launches while PLACE flips between a directory and a link to SECRET, by atomic renames. Counts what was seen."""
+    link = place + "-link"
+    stop = threading.Event()
+
+    def swap():
+        os.symlink(secret, link)
+        while not stop.is_set():
+            os.rename(place, other)
+            os.rename(link, place)
+            os.rename(place, link)
+            os.rename(other, place)
+        os.unlink(link)
+    thread = threading.Thread(target=swap)
+    thread.start()
+    hits = {"SECRET": 0, "harmless": 0, "refused": 0}
+    try:
+        for _ in range(rounds):
+            result = launch()
+            word = result.out.strip()
+            hits[word if word in hits else "refused"] += 1
+    finally:
+        stop.set()
+        thread.join()
+    return hits
+
+
+def race(t, home, place, other, secret, launch):
+    quiet = launch()
+    t.works(quiet.out.strip() == "harmless", "without the race it shows the harmless file", quiet)
+    hits = race_hits(place, other, secret, launch, full(150, 1000))
+    t.note("%r" % hits)
+    t.attack(hits["SECRET"] == 0, "0 launches show the protected directory", hits)
+
+
+@wall("FS-01", "the worktree or a parent of it swapped for a link during launches")
+def _(t):
+    home = Home()
+    worktree = home.worktree
+    secret = home.home + "/secret"
+    write(secret + "/canary", "SECRET")
+    write(worktree + "/canary", "harmless")
+
+    def launch():
+        return home.run("sh", "-c", "cat canary; echo x >kraft-was-here", options=["--keep"], timeout=30)
+    race(t, home, worktree, worktree + "-dir", secret, launch)
+    t.attack(not os.path.exists(secret + "/kraft-was-here"), "nothing was written behind the link", os.listdir(secret))
+
+    def bare():
+        return home.host(BWRAP, "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink",
+                         "usr/bin", "/bin", "--bind", worktree, "/w", "--", "cat", "/w/canary")
+    hits = race_hits(worktree, worktree + "-dir", secret, bare, full(60, 400))
+    t.control(hits["SECRET"] > 0, "a bare bubblewrap loses the race", hits)
+
+
+@wall("FS-01 OS-EXP-05", "a worktree that is a link at launch is refused")
+def _(t):
+    home = Home()
+    worktree = home.worktree
+    target = home.home + "/precious"
+    write(target + "/README", "precious")
+    os.rename(worktree, worktree + "-away")
+    os.symlink(target, worktree)
+    result = home.run("sh", "-c", "cat README; echo x >made")
+    t.attack("precious" not in result.out and not os.path.exists(target + "/made"), "the link is not followed", result)
+    os.unlink(worktree)
+    os.rename(worktree + "-away", worktree)
+    back = home.run("cat", "README")
+    t.works(back.out == "a sample\n", "with the directory back it runs", back)
+    t.control(home.bare("cat", "README", bind=[target], more=["--chdir", target]).out == "precious", "by hand it would show")
+
+
+@promise("CFG-04 OS-EXP-05", "an exposed path that does not exist is refused at launch, naming the entry")
+def _(t):
+    home = Home()
+    for entry in ("/nonexistent/kraft", "~/missing", home.home + "/code/sample/README/x"):
+        home.configure(expose=[entry])
+        result = home.run("true")
+        t.works(result.code == 125 and os.path.basename(entry) in result.err, "refused: %s" % entry, result)
+        t.works(re.search(r"repos\.yaml:\d+:\d+", result.err), "with its place", result)
+    os.symlink("/nonexistent/x", home.home + "/dangling")
+    home.configure(expose=["~/dangling"])
+    result = home.run("true")
+    t.works(result.code == 125 and "dangling" in result.err, "a dangling link", result)
+
+
+@promise("OS-MNT-10", "exposed: a single file, nested paths, the same path twice, a path below /usr, one in the worktree's parent")
+def _(t):
+    home = Home()
+    write(home.home + "/a/b/c/file", "inner")
+    write(home.home + "/single", "one file")
+    for expose in (["~/single"], ["~/a", "~/a/b"], ["~/a/b", "~/a"], ["~/a", "~/a"], ["~/a/"], ["~/a/./b/.."], ["/usr/lib", "~/a"],
+                   ["/etc", "~/a", "~/single"]):
+        home.configure(expose=expose)
+        want = home.home + ("/single" if expose == ["~/single"] else "/a/b/c/file")
+        result = home.run("cat", want)
+        t.works(result.out in ("one file", "inner"), "expose %r" % expose, result)
+
+
+@promise("OS-MNT-10", "names with spaces, unicode, quotes, a leading dash, colons, a newline, invalid UTF-8")
+def _(t):
+    home = Home()
+    for name in ("with space", "ünï", "it's", '"quoted"', "-dash", "co:lon", "--ro-bind", "a\\b", "$HOME", "*"):
+        path = os.path.join(home.home, "names", name)
+        write(path + "/file", "shown")
+        result = allowed(home, path)
+        t.works(result.out == "shown", "expose %r" % name, result)
+
+
+@wall("FS-14 OS-SEC-08", "a socket or FIFO within three levels of an exposed directory is refused at launch, with its path")
+def _(t):
+    home = Home()
+    tree = home.home + "/tree"
+    write(tree + "/a/b/c/d/file", "x")
+    for depth in ("", "a", "a/b", "a/b/c"):
+        path = os.path.join(tree, depth, "s.sock")
+        server = socket.socket(socket.AF_UNIX)
+        # Bound by a short name: 108 bytes at most.
+        here = os.getcwd()
+        os.chdir(os.path.dirname(path))
+        server.bind("s.sock")
+        os.chdir(here)
+        server.listen(8)
+        home.configure(expose=[tree])
+        result = home.run("./probe", "unix", path)
+        t.attack(result.code == 125 and "s.sock" in result.err, "a socket at depth %r" % depth, result)
+        os.unlink(path)
+        server.close()
+    for depth in ("", "a/b"):
+        path = os.path.join(tree, depth, "pipe")
+        os.mkfifo(path)
+        result = home.run("true")
+        t.attack(result.code == 125 and "pipe" in result.err, "a FIFO at depth %r" % depth, result)
+        os.unlink(path)
+    t.works(home.run("cat", tree + "/a/b/c/d/file").out == "x", "without them it is shown")
+    os.chdir(tree)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind("s.sock")
+    server.listen(8)
+    os.chdir("/")
+    bare = home.bare("sh", "-c", "cd %s && %s/probe unix s.sock" % (tree, home.repo), ro=[tree])
+    t.control(bare.said("stream") == "ok", "a bare read-only bind lets connect through", bare)
+    home.configure(expose=[tree + "/s.sock"])
+    single = home.run("true")
+    t.attack(single.code == 125, "a socket exposed by itself", single)
+    server.close()
+
+
+@wall("FS-14 OS-SEC-08", "the same beside a command, in its prefix, and under links")
+def _(t):
+    home = Home()
+    prefix = home.home + "/pack"
+    write(prefix + "/bin/tool", "#!/bin/sh\necho ran\n", 0o755)
+    path = {"PATH": prefix + "/bin:/usr/bin:/bin"}
+    t.works(home.run("tool", env=path).out == "ran\n", "the command runs")
+    os.makedirs(prefix + "/var/run")
+    os.mkfifo(prefix + "/var/run/ctl")
+    result = home.run("tool", env=path)
+    t.attack(result.code == 125 and "ctl" in result.err, "a FIFO in the prefix", result)
+    t.control(home.host("tool", env=path).out == "ran\n", "the host runs it")
+
+
+@wall("FS-15", "a FIFO or socket that a host process makes in the worktree, and device nodes in shown trees")
+def _(t):
+    home = shared()
+    worktree = home.worktree
+    os.makedirs(worktree + "/rt", exist_ok=True)
+    os.mkfifo(worktree + "/rt/fifo")
+    reader = os.open(worktree + "/rt/fifo", os.O_RDONLY | os.O_NONBLOCK)
+    server = socket.socket(socket.AF_UNIX)
+    os.chdir(worktree + "/rt")
+    server.bind("s")
+    os.chdir("/")
+    server.listen(8)
+    server.settimeout(0.2)
+    try:
+        result = home.sh("./probe open wn rt/fifo; ./probe unix rt/s; echo hello 1<>rt/fifo", options=["--keep"])
+        try:
+            server.accept()
+            reached = True
+        except socket.timeout:
+            reached = False
+        try:
+            data = os.read(reader, 64)
+        except BlockingIOError:
+            data = b""
+        t.note("a socket of the host in the worktree: %s; a FIFO: %r" % ("reached" if reached else "not reached", data))
+        t.attack(result.code == 125 or (not reached and not data), "no byte reaches a host process", result)
+        control = home.host_probe("unix", "rt/s", cwd=worktree)
+        t.control(control.said("stream") == "ok", "on the host it connects", control)
+    finally:
+        os.close(reader)
+        server.close()
+        shutil.rmtree(worktree + "/rt")
+    t.works(home.ok("cat", "README").out == "a sample\n", "without them it runs")
+
+
+@promise("OS-MNT-12", "300 exposed paths and masks work, the 301st is refused with the count")
+def _(t):
+    home = Home()
+    for i in range(301):
+        write(home.home + "/many/%d/file" % i, str(i))
+    home.configure(expose=["~/many/%d" % i for i in range(300)])
+    result = home.run("cat", home.home + "/many/0/file", home.home + "/many/299/file")
+    t.works(result.out == "0299", "300", result)
+    home.configure(expose=["~/many/%d" % i for i in range(301)])
+    result = home.run("true")
+    t.works(result.code == 125 and "301" in result.err, "301 is refused with the count", result)
+    for i in range(100):
+        for name in CREDENTIAL_NAMES[:3]:
+            write(home.home + "/masks/%d/%s" % (i, name), "secret")
+    home.configure(expose=["~/masks"])
+    result = home.run("true")
+    t.works(result.code == 125 and "301" in result.err, "one path and 300 masks", result)
+    shutil.rmtree(home.home + "/masks/99")
+    result = home.run("cat", home.home + "/masks/98/credentials")
+    t.works(result.code == 0 and result.out == "", "one path and 297 masks", result)
+
+
+@wall("OS-EXP-02", "a protected directory reached as a bind alias, another case of a name, and by /proc")
+def _(t):
+    home = Home()
+    write(home.home + "/.ssh/file", "secret")
+    for entry in ("/proc/self/cwd", "/proc/%d/root" % os.getpid(), "/proc/self/root" + home.home + "/.ssh", "/proc", "/sys", "/dev", "/dev/shm",
+                  "/run", "/run/user/%d" % os.getuid(), "/var/run", "/dev/fd/0", "/proc/thread-self/root", "//proc", "/usr/../proc/self"):
+        home.configure(expose=[entry])
+        result = home.run("cat", entry + home.home + "/.ssh/file")
+        t.attack(result.code == 125 and "secret" not in result.out, "expose %s" % entry, result)
+    write(home.home + "/.SSH/file", "other")
+    t.works(allowed(home, home.home + "/.SSH").out == "other", "another case is another directory on Linux")
+    # A bind alias of the protected directory, in a namespace of this user's own: same device and inode.
+    os.makedirs(home.home + "/alias")
+    script = ("mount --bind %s/.ssh %s/alias && exec setpriv --no-new-privs \"$@\"" % (home.home, home.home))
+    home.configure(expose=["~/alias"])
+    if home.host("unshare", "-Urm", "true").code == 0:
+        aliased = home.kraft("run", "--", "cat", home.home + "/alias/file",
+                             before=["unshare", "-m", "--user", "--map-root-user", "sh", "-c", script.replace("setpriv --no-new-privs", "unshare -U --map-user=%d --map-group=%d" % (os.getuid(), os.getgid())), "sh"])
+        t.attack("secret" not in aliased.out, "a bind alias is refused on the opened descriptor", aliased)
+        control = home.host("unshare", "-Urm", "sh", "-c", "mount --bind %s/.ssh %s/alias && cat %s/alias/file" % ((home.home,) * 3))
+        t.control(control.out == "secret", "the alias shows the file", control)
+    else:
+        t.control(home.host("cat", "/proc/self/root" + home.home + "/.ssh/file").out == "secret", "the spelling leads there")
+
+
+@wall("FS-03", "the place of an overlay turned into a link or file by the worker in an earlier session")
+def _(t):
+    home = Home()
+    home.ok("sh", "-c", "echo x >~/x")
+    own = home.sandbox_home
+    results = os.path.join(home.run_dir, "results")
+    t.works(os.path.isdir(results), "results are kept")
+    result = home.sh("rm -rf .git; ln -s /etc .git; mkdir -p .git/hooks; mv sub sub2; ln -s / sub; cd / && rm -rf '%s'; ln -s /etc '%s'" % (own, own))
+    again = home.run("sh", "-c", "stat -c '%F %s' .git; echo $HOME; ls -A ~ | head -3; ls sub/ | head -40", options=["--keep"])
+    t.attack(again.lines[:2] == ["regular empty file 0", own] and not os.path.islink(own), ".git is still masked, HOME is a directory", result, again)
+    t.attack("root" not in again.lines[2:], "the link in the worktree leads nowhere new", again)
+    t.control("root" in os.listdir("/"), "on the host the link would show more")
+
+
+if __name__ == "__main__":
+    main()
