@@ -190,9 +190,9 @@ exposed_bin_is_not_widened(void **state)
 			.exec_path = "/home/ada/.cargo/bin/cargo" },
 		{ "mine", .path = "/home/ada/bin", .expose = "/home/ada/bin", .exec_path = "/home/ada/bin/mine" },
 		{ "mine", .path = "/home/ada/bin", .message = "'mine' is at '/home/ada/bin/mine' and needs '/home/ada' shown, "
-			"which is the home directory", .hint = "add '/home/ada/bin' to the sandbox's expose list" },
+			"and that is the home directory", .hint = "add '/home/ada/bin' to the sandbox's expose list" },
 		{ "pipped", .path = "/home/ada/.local/bin",
-			.message = "which holds '/home/ada/.local/share/keyrings', which is protected",
+			.message = "and that holds '/home/ada/.local/share/keyrings', which is protected",
 			.hint = "add '/home/ada/.local/bin'" },
 	};
 
@@ -207,7 +207,7 @@ protected_directories_are_refused(void **state)
 	static const struct lookup_case cases[] = {
 		{ "agent", .path = "/home/ada/.claude/local", .message = "is inside '/home/ada/.claude', which is protected",
 			.hint = "a directory of its own" },
-		{ "stray", .path = "/home/ada", .message = "which is the home directory", .hint = "a directory of its own" },
+		{ "stray", .path = "/home/ada", .message = "and that is the home directory", .hint = "a directory of its own" },
 		{ "compose", .path = "/home/ada/.docker/bin", .message = "is '/data/docker', which is protected" },
 		{ "x", .path = "/dev/shm/t/bin", .message = "is inside '/dev'" },
 		{ "near", .path = "/home/ada/code/bin", .message = "holds the checkout '/home/ada/code/r'",
@@ -233,7 +233,7 @@ scripts_show_their_interpreter(void **state)
 		{ "envs", .path = "/odd/bin:" NVM "/bin", .exec_path = "/odd/bin/envs", .mounts = "/odd " NVM },
 		{ "envgone", .path = "/odd/bin", .exec_path = "/odd/bin/envgone", .mounts = "/odd" },
 		{ "tool", .path = "/home/ada/py/bin", .expose = "/home/ada/py", .exec_path = "/home/ada/py/bin/tool" },
-		{ "minescript", .path = "/odd/bin", .message = "the interpreter of 'minescript' is at '/home/ada/bin/mine' and needs '/home/ada' shown, which is the home directory" },
+		{ "minescript", .path = "/odd/bin", .message = "the interpreter of 'minescript' is at '/home/ada/bin/mine' and needs '/home/ada' shown, and that is the home directory" },
 	};
 
 	(void)state;
