@@ -309,19 +309,28 @@ run_job(struct run *run, struct job *job, struct kr_error *err)
 
 /* ---- what happens once in an item ---- */
 
-/* The last line that a job said, for an error. */
+/* What git complains of: its first "error: " or "fatal: " line, with up to three of the files that it lists below. */
 static const char *
-last_line(struct run *run, const struct job *job)
+git_reason(struct run *run, const struct job *job)
 {
 	kr_auto_fd int folder = open(job->paths.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char tail[TAIL_BYTES];
-	size_t n = folder < 0 ? 0 : kr_log_tail(folder, tail, sizeof(tail)), start;
+	char tail[TAIL_BYTES + 1];
+	size_t n = folder < 0 ? 0 : kr_log_tail(folder, tail, TAIL_BYTES);
+	const char *reason = NULL;
+	int files = 0;
 
-	while (n && (tail[n - 1] == '\n' || tail[n - 1] == '\r'))
-		n--;
-	for (start = n; start && tail[start - 1] != '\n'; start--)
-		;
-	return n ? kr_arena_dup_n(run->arena, tail + start, n - start) : "it said nothing";
+	tail[n] = '\0';
+	for (char *line = tail, *next; *line; line = next) {
+		size_t len = strcspn(line, "\n");
+
+		next = line + len + (line[len] == '\n');
+		line[len] = '\0';
+		if (!reason && (kr_text_has_prefix(line, "error: ") || kr_text_has_prefix(line, "fatal: ")))
+			reason = kr_arena_dup(run->arena, line + strlen("error: "));
+		else if (reason && line[0] == '\t' && files < 3)
+			reason = kr_arena_printf(run->arena, "%s%s'%s'", reason, files++ ? ", " : " ", line + 1);
+	}
+	return reason ? reason : "git failed";
 }
 
 /* A home that the worker of another session never wrote to: git would read a configuration from it. */
@@ -354,7 +363,7 @@ move_worktree(struct run *run, struct kr_error *err)
 	if (kr_session_exit_status(&job.end) == 0)
 		return kr_item_moved(&run->host, run->repo, &run->item, err);
 	kr_fail(err, KR_E_BUSY, "cannot move the worktree of item '%s' to commit %.12s: %s", run->item.id,
-		run->item.wanted, last_line(run, &job));
+		run->item.wanted, git_reason(run, &job));
 	return kr_hint(err, "--keep runs on the worktree as it is, --item NAME in another one; it lies in '%s'",
 		run->item.worktree);
 }
