@@ -1,13 +1,13 @@
 /*
- * Golden plans: tests/golden/plan/<case>/{repos.yaml,host.json} in, expected.plan (what `kraft explain` prints) and
- * expected.bwrap (bubblewrap's arguments, one a line) out; expected.json where host.json says "json": true. A refused
- * launch has only expected.plan, with the error and the lookup told so far.
+ * Golden plans: tests/golden/plan/<case>/{repos.yaml,host.json} in, expected.plan (what `kraft explain`
+ * prints) and expected.bwrap (bubblewrap's arguments, one a line) out; expected.json where host.json says
+ * "json": true. A refused launch has only expected.plan, with the error and the lookup told so far.
  *
  * KRAFT_GOLDEN=write renews the expected files; their diff is read as a change of what a worker can see.
  *
  * host.json, over the defaults of base.json: "about" (one sentence), "files" (see support/fake_fs.h), "many"
- * ([{"path": "/x/%d", "what": "file", "count": 3}]), "environment" (replaces the default one, by name), "places",
- * "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git"}.
+ * ([{"path": "/x/%d", "what": "file", "count": 3}]), "environment" (replaces the default one, by name),
+ * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git"}.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -97,7 +97,8 @@ numbered(struct golden *g, const char *pattern, int number)
 {
 	size_t n = strcspn(pattern, "%");
 
-	return kr_arena_printf(&g->arena, "%.*s%03d%s", (int)n, pattern, number, pattern[n] ? pattern + n + 2 : "");
+	return kr_arena_printf(
+		&g->arena, "%.*s%03d%s", (int)n, pattern, number, pattern[n] ? pattern + n + 2 : "");
 }
 
 static void
@@ -109,18 +110,21 @@ put_entries(struct golden *g, struct entries *list, json_t *source)
 
 	json_object_foreach(json_object_get(source, "files"), path, what)
 		put_entry(g, list, path, json_string_value(what));
-	json_array_foreach(json_object_get(source, "many"), i, many) {
+	json_array_foreach(json_object_get(source, "many"), i, many)
+	{
 		int count = (int)json_integer_value(json_object_get(many, "count"));
 
 		for (int k = 1; k <= count; k++)
-			put_entry(g, list, numbered(g, string_of(g, many, "path", ""), k), string_of(g, many, "what", "file"));
+			put_entry(
+				g, list, numbered(g, string_of(g, many, "path", ""), k), string_of(g, many, "what", "file"));
 	}
 }
 
 static void
 make_host(struct golden *g, struct entries *list)
 {
-	json_t *places = json_object_get(g->json, "places"), *environment = json_object_get(g->json, "environment"), *value;
+	json_t *places = json_object_get(g->json, "places"),
+		   *environment = json_object_get(g->json, "environment"), *value;
 	struct kr_places *p = &g->host.places;
 	struct kr_strs block = { 0 };
 	const char *name;
@@ -163,7 +167,8 @@ make_request(struct golden *g)
 		kr_strs_add(&g->arena, &argv, "make");
 	*r = (struct kr_request){
 		.repo = &g->repos->repo[0],
-		.phase = strcmp(string_of(g, request, "phase", "runtime"), "install") == 0 ? KR_PHASE_INSTALL : KR_PHASE_RUNTIME,
+		.phase = strcmp(string_of(g, request, "phase", "runtime"), "install") == 0 ? KR_PHASE_INSTALL
+																				   : KR_PHASE_RUNTIME,
 		.item = "run-app",
 		.session = "00112233aabbccdd",
 		.worktree = kr_path_join(&g->arena, run, "worktrees/run-app"),
@@ -198,10 +203,13 @@ tell_difference(const char *name, const char *expected, const char *got)
 {
 	int line = 1;
 
-	while (*expected && *expected == *got) {
-		line += *expected == '\n';
-		expected++;
-		got++;
+	for (;; line++) {
+		size_t n = strcspn(expected, "\n"), m = strcspn(got, "\n");
+
+		if (n != m || memcmp(expected, got, n) != 0 || !expected[n] || !got[m])
+			break;
+		expected += n + 1;
+		got += m + 1;
 	}
 	printf("# %s differs at line %d\n# expected: %.*s\n# got:      %.*s\n", name, line,
 		(int)strcspn(expected, "\n"), expected, (int)strcspn(got, "\n"), got);
