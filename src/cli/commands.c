@@ -9,6 +9,10 @@
 #include "base/text.h"
 
 #define COMMANDS(X)                                                                                \
+	X(run)                                                                                         \
+	X(shell)                                                                                       \
+	X(view_sessions)                                                                               \
+	X(view_logs)                                                                                   \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;

@@ -201,8 +201,10 @@ kr_env_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_
 	for (const struct kr_yaml_node *value = node->child; value; value = value->next) {
 		const char *fault = kr_fault_env_name(value->key->text);
 
-		if (fault)
-			return kr_config_fail(c, value->key, "'%s' in 'env' %s", kr_config_quote(c, value->key->text), fault);
+		if (fault) {
+			kr_config_fail(c, value->key, "'%s' in 'env' %s", kr_config_quote(c, value->key->text), fault);
+			return kr_hint(c->err, "write NAME: \"value\"");
+		}
 		if (kr_config_want(c, value, value->key->text, KR_KEY_STRING) < 0)
 			return -1;
 		repo->env[repo->env_count++] = (struct kr_env_literal){

@@ -471,7 +471,7 @@ read_kind(struct kr_config *c, const struct kr_yaml_node *node)
 		return kr_hint(c->err, "write kind: os, kind: docker or kind: kit");
 	}
 	if (kr_config_want(c, kind, "kind", KR_KEY_STRING) < 0)
-		return -1;
+		return kr_hint(c->err, "the kinds are os, docker and kit");
 	for (size_t i = KR_SANDBOX_NONE + 1; i < KR_COUNT(kind_names); i++)
 		if (strcmp(kind_names[i], kind->text) == 0) {
 			c->kind = (enum kr_sandbox_kind)i;

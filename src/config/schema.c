@@ -226,6 +226,8 @@ hint_type(struct kr_config *c, const struct kr_yaml_node *node, enum kr_key_type
 	enum kr_yaml_value is = kr_yaml_value(node);
 	const char *text = kr_config_quote(c, node->text);
 
+	if (want == KR_KEY_STRING && strcmp(text, "~") == 0)
+		return kr_hint(c->err, "in YAML a '~' by itself is null; put the text in quotes, or write the path out");
 	if (want == KR_KEY_STRING && is == KR_VALUE_NULL)
 		return kr_hint(c->err, "write \"\" for an empty text");
 	if (want == KR_KEY_STRING && (is == KR_VALUE_BOOL || is == KR_VALUE_INTEGER || is == KR_VALUE_FLOAT))
@@ -238,7 +240,11 @@ hint_type(struct kr_config *c, const struct kr_yaml_node *node, enum kr_key_type
 	if (want == KR_KEY_STRINGS && node->type == KR_YAML_SCALAR)
 		return kr_hint(c->err, "put it in brackets: [%s]", text);
 	if (want == KR_KEY_MAPPING && is == KR_VALUE_NULL)
-		return kr_hint(c->err, "write {} for an empty mapping, indent what belongs to it, or take the key away");
+		return kr_hint(c->err, "indent what belongs to it below it, or take the key away");
+	if (want == KR_KEY_STRING && is == KR_VALUE_MAPPING)
+		return kr_hint(c->err, "a text that holds ': ' needs quotes");
+	if (want == KR_KEY_STRING && is == KR_VALUE_LIST)
+		return kr_hint(c->err, "write it as one text");
 	if ((want == KR_KEY_INTEGER || want == KR_KEY_NUMBER) && is == KR_VALUE_STRING && !node->plain)
 		return kr_hint(c->err, "take the quotes away");
 	return -1;
@@ -252,7 +258,7 @@ kr_config_want(struct kr_config *c, const struct kr_yaml_node *node, const char 
 	if (types[want].values >> is & 1)
 		return 0;
 	kr_config_fail(c, node, "'%s' must be %s, not %s", kr_config_quote(c, name), types[want].words,
-		kr_yaml_value_words(is));
+		want == KR_KEY_INTEGER && is == KR_VALUE_FLOAT ? "a fraction" : kr_yaml_value_words(is));
 	return hint_type(c, node, want);
 }
 
@@ -317,8 +323,13 @@ read_value(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_n
 
 	if (key->nullable && kr_yaml_value(node) == KR_VALUE_NULL)
 		return 0;
-	if (kr_config_want(c, node, key->name, key->type) < 0)
+	if (kr_config_want(c, node, key->name, key->type) < 0) {
+		bool required = !*key->fallback;
+
+		if (c->err && (!c->err->hint[0] || (required && kr_yaml_value(node) == KR_VALUE_NULL)))
+			kr_hint(c->err, "%s: %s", key->name, key->help);
 		return -1;
+	}
 	if (key->type == KR_KEY_STRINGS && key->read && read_strings(c, key, node, NULL) < 0)
 		return -1;
 	if (key->read)
@@ -379,9 +390,12 @@ hint_keys(struct kr_config *c, enum kr_section section)
 	struct kr_buf list = KR_BUF(400);
 
 	for (size_t i = 0; i < kr_key_count; i++)
-		if (kr_keys[i].section == section && is_taken(c, &kr_keys[i]))
+		if (kr_keys[i].section == section && is_taken(c, &kr_keys[i]) && strcmp(kr_keys[i].name, "kind") != 0)
 			kr_buf_addf(&list, "%s%s", list.len ? ", " : "", kr_keys[i].name);
-	kr_hint(c->err, "%s takes %s", section_words[section], list.data ? list.data : "no keys");
+	if (section == KR_IN_SANDBOX)
+		kr_hint(c->err, "kind: %s takes %s", kr_sandbox_kind_name(c->kind), list.data);
+	else
+		kr_hint(c->err, "%s takes %s", section_words[section], list.data);
 	kr_buf_fini(&list);
 	return -1;
 }

@@ -174,7 +174,10 @@ check_bytes(struct reader *r)
 	if (doc->n >= 2 && (memcmp(doc->bytes, "\xff\xfe", 2) == 0 || memcmp(doc->bytes, "\xfe\xff", 2) == 0)) {
 		kr_fail(r->err, KR_E_CONFIG, "the file is UTF-16");
 		kr_hint(r->err, "save it as UTF-8");
-		return fail_at(r, &(struct kr_yaml_mark){ .line = 1, .column = 1 });
+		fail_at(r, &(struct kr_yaml_mark){ .line = 1, .column = 1 });
+		if (r->err)
+			r->err->place.excerpt[0] = '\0'; /* it would be noise */
+		return -1;
 	}
 	if (doc->n >= 3 && memcmp(doc->bytes, "\xef\xbb\xbf", 3) == 0)
 		doc->bom = 3;
@@ -188,7 +191,11 @@ check_bytes(struct reader *r)
 			continue;
 		mark = mark_at(doc, i);
 		kr_fail(r->err, KR_E_CONFIG, "the file holds what no YAML file may: %s", fault);
-		kr_hint(r->err, "take it away; inside double quotes it can be written as an escape such as \"\\x1b\"");
+		if (len == 1 && (unsigned char)doc->bytes[i] >= 0x80)
+			kr_hint(r->err, "save the file as UTF-8");
+		else
+			kr_hint(r->err, doc->bytes[i] ? "take it away; inside double quotes an escape such as \"\\x1b\" can stand for it"
+				: "take it away");
 		return fail_at(r, &mark);
 	}
 	return 0;
@@ -203,7 +210,7 @@ static const struct {
 	bool at_context;
 } problems[] = {
 	{ "did not find expected alphabetic or numeric character", "while scanning an a", "a word that begins with '*' or '&' needs quotes",
-		"write it in quotes: \"*.example.com\"", false },
+		"write it in quotes: \"*.example.com\"", true },
 	{ "found character that cannot start any token", "", "this character cannot begin a word",
 		"put the word in quotes", false },
 	{ "mapping values are not allowed", "", "a ':' where no key can be",

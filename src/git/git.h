@@ -33,7 +33,7 @@ int kr_checkout_head(const struct kr_checkout *checkout, char oid[KR_OID_HEX_MAX
 
 /*
  * A git run in flight: a child that leads a session of its own (no prompt reaches the terminal), holds no descriptor of
- * ours but 0, 1 and 2, and is killed when the thread that started it ends.
+ * ours but 0, 1 and 2, and is killed when the thread that started it ends (but see hold_fd).
  */
 struct kr_git_run {
 	pid_t pid;          /* 0: not running */
@@ -46,6 +46,7 @@ struct kr_git_where {
 	const char *work_tree;  /* NULL: none */
 	const char *index_file; /* NULL: git's own */
 	int work_dir_fd;        /* where it runs; 0 or -1: the work tree, else "/" */
+	int hold_fd;            /* a lock that the run holds to its end, also when we are killed; 0 or -1: none */
 	const char *const *extra_env; /* "NAME=value", NULL-terminated, beside ours; NULL: none */
 };
 /* The git program: the first one on the absolute entries of PATH, looked for once. NULL with KR_E_UNSUPPORTED. */
@@ -61,10 +62,11 @@ int kr_git_run(const struct kr_git_where *where, const char *const argv[], struc
 
 /*
  * A linked worktree at `path` (its parent exists, it does not), detached at oid; hooks off. git_dir, when not NULL,
- * receives the worktree's own git directory, resolved and in the arena.
+ * receives the worktree's own git directory, resolved and in the arena. hold_fd: the lock under which this is called
+ * (-1: none); git may hold it for some milliseconds longer when we are killed.
  */
 int kr_worktree_add(struct kr_arena *arena, const struct kr_checkout *checkout, const char *path,
-	const char *oid, const char **git_dir, struct kr_error *err);
+	const char *oid, int hold_fd, const char **git_dir, struct kr_error *err);
 /*
  * True when git_dir is (still) the git directory of the linked worktree at `path`: it says so itself. Reads nothing
  * below `path`, which a worker may have written.

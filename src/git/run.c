@@ -9,7 +9,8 @@
  *
  * What a run must not do: ask (its own session, no terminal, no stdin), page, fetch what a partial clone lacks, follow
  * refs/replace, collect garbage, or outlive us: half of a checkout that goes on after its kraft was killed would race
- * with the next kraft that makes the worktree anew.
+ * with the next kraft that makes the worktree anew. The exception is a short run that leaves the repository broken when
+ * it is killed half-way (`worktree add`); that one goes on to its end and holds the caller's lock until then.
  *
  * Started by vfork and not by posix_spawn for that last point alone: posix_spawn cannot set a parent-death signal.
  */
@@ -183,6 +184,7 @@ struct child {
 	const char *program, *directory; /* directory: NULL when directory_fd is set */
 	char *const *argv, *const *env;
 	int directory_fd, null_fd, out_fd, err_fd;
+	int hold_fd; /* 0 or -1: none, and the child dies with us */
 	pid_t parent;
 	volatile int failed; /* written by the child: after vfork memory is shared */
 };
@@ -199,6 +201,16 @@ close_on_exec_above_stdio(void)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+static void
+die_with(pid_t parent)
+{
+#ifdef __linux__
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	if (getppid() != parent)
+		_exit(127); /* it died before the line above */
+}
+
 /* Only what is async-signal-safe, and no change to any memory but child->failed. */
 __attribute__((noreturn, noinline)) static void
 child_main(struct child *child)
@@ -211,14 +223,13 @@ child_main(struct child *child)
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)setsid();
-#ifdef __linux__
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != child->parent)
-		_exit(127); /* it died before the line above */
-#endif
+	if (child->hold_fd <= 0)
+		die_with(child->parent);
 	if (dup2(child->null_fd, 0) >= 0 && dup2(child->out_fd, 1) >= 0 && dup2(child->err_fd, 2) >= 0 &&
 		(child->directory ? chdir(child->directory) : fchdir(child->directory_fd)) == 0) {
 		close_on_exec_above_stdio();
+		if (child->hold_fd > 0)
+			(void)fcntl(child->hold_fd, F_SETFD, 0);
 		execve(child->program, child->argv, child->env);
 	}
 	child->failed = errno;
@@ -290,6 +301,7 @@ kr_git_start(const struct kr_git_where *where, const char *const argv[], struct 
 		.null_fd = null_fd,
 		.out_fd = out_write,
 		.err_fd = err_write,
+		.hold_fd = where->hold_fd,
 	};
 	pid = start_child(&child);
 	if (child.failed) {

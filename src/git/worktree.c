@@ -57,10 +57,13 @@ fill(const char *git_dir, const char *path, const char *oid, struct kr_error *er
  * --force twice takes over the entry of a worktree that was at this very path and is gone, also one that a killed
  * `worktree add` left locked. `worktree prune` would do for the first, but it also forgets every worktree of the person's
  * that happens to be on a disk that is not mounted now.
+ *
+ * The add is not killed with us: half an entry (one without `commondir`) makes every later `git worktree` of the person's
+ * fail. It takes milliseconds; the checkout, which takes minutes, is killed.
  */
 int
 kr_worktree_add(struct kr_arena *arena, const struct kr_checkout *checkout, const char *path, const char *oid,
-	const char **git_dir, struct kr_error *err)
+	int hold_fd, const char **git_dir, struct kr_error *err)
 {
 	const char *const add[] = { "worktree", "add", "--force", "--force", "--no-checkout", "--detach", "--", path, oid,
 		NULL };
@@ -68,6 +71,7 @@ kr_worktree_add(struct kr_arena *arena, const struct kr_checkout *checkout, cons
 		.git_dir = checkout->git_dir,
 		.work_tree = checkout->root,
 		.work_dir_fd = -1,
+		.hold_fd = hold_fd,
 	};
 	const char *own;
 

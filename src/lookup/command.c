@@ -141,7 +141,7 @@ usable(struct finder *f, const char *path, struct found *found)
 	if (!follow(f, path, found)) {
 		int why = found->entry.sys_errno;
 
-		if (found->links.n && why == ENOENT)
+		if (why == ENOENT && f->in->fs->look(f->in->fs->context, path).type == KR_FS_LINK)
 			skip(f, "'%s' is a link that leads nowhere", path);
 		else if (why != ENOENT && why != ENOTDIR)
 			skip(f, "'%s' cannot be reached (%s)", path, strerror(why));
@@ -243,7 +243,7 @@ refuse_directory(const struct finder *f, const struct found *found, const char *
 	bool widened = strcmp(narrow, directory) != 0;
 
 	say(f, "refused: '%s' %s", directory, why);
-	kr_fail(err, KR_E_REFUSED, "%s'%s' is at '%s' and needs '%s' shown, which %s", role, f->command,
+	kr_fail(err, KR_E_REFUSED, "%s'%s' is at '%s' and needs '%s' shown, and that %s", role, f->command,
 		found->real, directory, why);
 	if (widened && !why_not(f, narrow))
 		return kr_hint(

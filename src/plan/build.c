@@ -208,7 +208,8 @@ check_expose(struct kr_build *b, const struct kr_expose *e, struct kr_strs *link
 	}
 	real = kr_fs_resolve(b->host->fs, b->arena, e->path, entry, links);
 	if (!real) {
-		refuse_expose(b, e, entry->sys_errno == ENOENT ? "does not exist" : strerror(entry->sys_errno), err);
+		why = kr_arena_printf(b->arena, "cannot be reached: %s", strerror(entry->sys_errno));
+		refuse_expose(b, e, entry->sys_errno == ENOENT ? "does not exist" : why, err);
 		kr_hint(err, "create it, or take the entry out of the sandbox's expose list");
 		return NULL;
 	}
@@ -223,7 +224,7 @@ check_expose(struct kr_build *b, const struct kr_expose *e, struct kr_strs *link
 	if (!why)
 		return real;
 	if (links->n)
-		why = kr_arena_printf(b->arena, "leads to '%s', which %s", real, why);
+		why = kr_arena_printf(b->arena, "leads to '%s', and that %s", real, why);
 	refuse_expose(b, e, why, err);
 	return NULL;
 }

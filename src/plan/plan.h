@@ -1,8 +1,8 @@
 /*
  * The plan of a session: an ordered list of what the worker will see and run as, each with its reason. Pure:
- * configuration + facts of the host + the request go in, a const plan comes out, and nothing is decided
- * later. `kraft explain` and the golden tests print it; a backend renders it; the launch opens its sources
- * and checks them again on the descriptors.
+ * configuration + facts of the host + the request go in, a const plan comes out, and nothing is decided later.
+ * `kraft explain` and the golden tests print it; a backend renders it; the launch opens its sources and checks them
+ * again on the descriptors.
  */
 #ifndef KR_PLAN_PLAN_H
 #define KR_PLAN_PLAN_H
@@ -17,9 +17,9 @@
 struct kr_host {
 	const struct kr_fs *fs;
 	struct kr_places places;
-	const char *user;               /* login name */
-	const char *const *environment; /* "NAME=value", NULL-terminated */
-	const char *guest_dir;          /* host directory shown as /opt/kraft: holds `init` and bin/kraft */
+	const char *user;                 /* login name */
+	const char *const *environment;   /* "NAME=value", NULL-terminated */
+	const char *guest_dir;            /* host directory shown as /opt/kraft: holds `init` and bin/kraft */
 };
 const char *kr_host_env(const struct kr_host *host, const char *name); /* NULL when unset */
 
@@ -27,37 +27,37 @@ const char *kr_host_env(const struct kr_host *host, const char *name); /* NULL w
 struct kr_request {
 	const struct kr_repo *repo;
 	enum kr_phase phase;
-	const char *item, *session; /* ids */
-	const char *worktree;       /* read-write; its `.git` is a file and is masked */
-	const char *checkout;       /* the person's checkout: never shown */
-	const char *home;           /* the item's sandbox home, HOME inside */
-	const char *results_dir;    /* this item's results, read-only */
-	const char *result_file;    /* this session's own, below results_dir, read-write */
-	const char *channel_dir;    /* directory of the session's channel socket */
-	const char *cwd;            /* the worktree or below it */
-	const char *const *argv;    /* the command; argv[0] is looked up */
-	bool terminal;              /* a pseudo-terminal inside */
-	/* A short run of kraft's own git on the worktree: its `.git` is not masked, the common git directory is
-	 * shown read-only and the worktree's own git directory read-write. NULL for every run of a worker. */
+	const char *item, *session;  /* ids */
+	const char *worktree;        /* read-write; its `.git` is a file and is masked */
+	const char *checkout;        /* the person's checkout: never shown */
+	const char *home;            /* the item's sandbox home, HOME inside */
+	const char *results_dir;     /* this item's results, read-only */
+	const char *result_file;     /* this session's own, below results_dir, read-write */
+	const char *channel_dir;     /* directory of the session's channel socket */
+	const char *cwd;             /* the worktree or below it */
+	const char *const *argv;     /* the command; argv[0] is looked up */
+	bool terminal;               /* a pseudo-terminal inside */
+	/* A short run of kraft's own git on the worktree: its `.git` is not masked, the common git directory is shown
+	 * read-only and the worktree's own git directory read-write. NULL for every run of a worker. */
 	const char *git_common, *git_dir;
 };
 
 /* kind, name in --json; what the fields mean */
-#define KR_STEP_KINDS(X)                                                                      \
-	X(BIND_RO, "bind-ro")     /* source shown read-only at path */                            \
-	X(BIND_RW, "bind-rw")     /* source shown read-write (nodev, nosuid) at path */           \
-	X(LINK, "link")           /* a symbolic link at path; source is its text */               \
-	X(PROC, "proc")           /* a fresh /proc */                                             \
-	X(DEV, "dev")             /* a fresh, minimal /dev */                                     \
-	X(TMPFS, "tmpfs")         /* an empty file system, size_bytes and inodes at most */       \
-	X(MASK, "mask")           /* an empty regular file, read-only, over a file that exists */ \
+#define KR_STEP_KINDS(X)                                                                           \
+	X(BIND_RO, "bind-ro")     /* source shown read-only at path */                                 \
+	X(BIND_RW, "bind-rw")     /* source shown read-write (nodev, nosuid) at path */                \
+	X(LINK, "link")           /* a symbolic link at path; source is its text */                    \
+	X(PROC, "proc")           /* a fresh /proc */                                                  \
+	X(DEV, "dev")             /* a fresh, minimal /dev */                                          \
+	X(TMPFS, "tmpfs")         /* an empty file system, size_bytes and inodes at most */            \
+	X(MASK, "mask")           /* an empty regular file, read-only, over a file that exists */      \
 	X(READ_ONLY, "read-only") /* what was mounted at path so far becomes read-only */
 
 enum kr_step_kind {
 #define X(kind, name) KR_STEP_##kind,
 	KR_STEP_KINDS(X)
 #undef X
-		KR_STEP_COUNT
+	KR_STEP_COUNT
 };
 const char *kr_step_name(enum kr_step_kind kind);
 
@@ -69,21 +69,21 @@ enum kr_step_check {
 
 struct kr_step {
 	enum kr_step_kind kind;
-	const char *path;   /* inside, clean */
-	const char *source; /* host path (resolved), or a link's text; NULL where none */
+	const char *path;    /* inside, clean */
+	const char *source;  /* host path (resolved), or a link's text; NULL where none */
 	uint64_t size_bytes, inodes;
 	enum kr_step_check check;
 	const char *because; /* one phrase */
 };
 
 enum kr_env_source {
-	KR_ENV_KRAFT, /* a literal of kraft's, may be printed */
-	KR_ENV_REPO,  /* a literal of the repository's `env`; the value is never printed */
-	KR_ENV_HOST,  /* crosses by name; the value is never printed */
+	KR_ENV_KRAFT,  /* a literal of kraft's, may be printed */
+	KR_ENV_REPO,   /* a literal of the repository's `env`; the value is never printed */
+	KR_ENV_HOST,   /* crosses by name; the value is never printed */
 };
 struct kr_plan_env {
 	const char *name;
-	const char *value; /* for KR_ENV_HOST the value found in host->environment */
+	const char *value;  /* for KR_ENV_HOST the value found in host->environment */
 	enum kr_env_source source;
 	const char *because;
 };
@@ -95,7 +95,7 @@ struct kr_plan {
 	const char *cwd;
 	struct kr_step *steps;
 	size_t step_count;
-	struct kr_plan_env *env; /* sorted by name, unique */
+	struct kr_plan_env *env;          /* sorted by name, unique */
 	size_t env_count;
 	const struct kr_host_list *hosts; /* of the request's phase; borrowed from the configuration */
 	struct kr_strs lookup;            /* command lookup, step by step */
@@ -104,26 +104,25 @@ struct kr_plan {
 };
 
 enum {
-	KR_PLAN_BINDS_MAX = 300, /* expose entries plus masks (bubblewrap's cost grows with the square) */
-	KR_SCAN_DEPTH = 3,       /* OS-MNT-12, OS-SEC-08 */
-	KR_SCAN_ENTRIES = 65536, /* per directory tree scanned; more is refused with the path */
+	KR_PLAN_BINDS_MAX = 300,       /* expose entries plus masks (bubblewrap's cost grows with the square) */
+	KR_SCAN_DEPTH = 3,             /* OS-MNT-12, OS-SEC-08 */
+	KR_SCAN_ENTRIES = 65536,       /* per directory tree scanned; more is refused with the path */
 };
-#define KR_TMP_BYTES (2ull << 30) /* OS-MNT-03 */
+#define KR_TMP_BYTES (2ull << 30)  /* OS-MNT-03 */
 #define KR_SHM_BYTES (256ull << 20)
 #define KR_TMP_INODES 1048576ull
 #define KR_SHM_INODES 65536ull
 
 /*
- * Builds the plan. On refusal NULL with the error; *partial_lookup (may be NULL) then holds the lookup steps
- * told so far. Errors: KR_E_REFUSED, KR_E_LIMIT, KR_E_UNSUPPORTED (kind docker or kit, or no sandbox at all).
+ * Builds the plan. On refusal NULL with the error; *partial_lookup (may be NULL) then holds the lookup steps told so
+ * far. Errors: KR_E_REFUSED, KR_E_LIMIT, KR_E_UNSUPPORTED (kind docker or kit, or no sandbox at all).
  */
 const struct kr_plan *kr_plan_build(struct kr_arena *arena, const struct kr_host *host,
 	const struct kr_request *request, struct kr_strs *partial_lookup, struct kr_error *err);
 
 /*
- * For a person, and as JSON (one object; keys and order are stable). Never a value of KR_ENV_REPO or
- * KR_ENV_HOST. kernel_rules: what the system-call filter answers, one line each (kr_seccomp_rule); NULL
- * leaves the section out.
+ * For a person, and as JSON (one object; keys and order are stable). Never a value of KR_ENV_REPO or KR_ENV_HOST.
+ * kernel_rules: what the system-call filter answers, one line each (kr_seccomp_rule); NULL leaves the section out.
  */
 void kr_plan_print(const struct kr_plan *plan, const struct kr_strs *kernel_rules, struct kr_buf *out);
 void kr_plan_print_json(const struct kr_plan *plan, const struct kr_strs *kernel_rules, struct kr_buf *out);

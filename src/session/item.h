@@ -15,7 +15,7 @@
 struct kr_item_want {
 	const char *id;     /* NULL: the repository's own, run-<name>-<8 hex of the path> */
 	bool with_changes;  /* take uncommitted changes of the checkout along */
-	bool keep;          /* leave the worktree at the commit it has */
+	bool keep;          /* leave the worktree, where there is one, at the commit it has; wins over with_changes */
 };
 
 enum kr_item_state {
@@ -28,13 +28,19 @@ struct kr_item {
 	const char *id, *worktree, *home, *results_dir;
 	const char *git_dir, *git_common; /* of the worktree; trusted, recorded by us */
 	enum kr_item_state state;
-	bool setup_done;       /* the present setup_command has succeeded in this worktree */
+	bool setup_done;       /* the present setup_command has succeeded in this worktree, or there is none */
 	char at[KR_OID_HEX_MAX + 1], wanted[KR_OID_HEX_MAX + 1];
 	int lock_fd;           /* shared, or exclusive while the worktree is made, moved or set up */
+	struct kr_strs notes;  /* for the person: what was put aside and where */
 };
 
-/* Takes the lock (exclusive when there is something to do first), makes the worktree where it is missing.
- * KR_E_BUSY when another session runs in it and it would have to change. */
+/*
+ * Takes the lock and makes the worktree where it is missing. The lock is shared when the item is ready and set up; else it
+ * is exclusive and the caller moves the worktree (kr_item_moved), runs the setup command (kr_item_set_up), and shares.
+ * KR_E_USAGE for an id that cannot be one; KR_E_REFUSED when the item belongs to another checkout; KR_E_BUSY when another
+ * session runs in it and it would have to change, or when another session has been preparing it for some seconds.
+ * A kraft that is killed anywhere in here leaves nothing that the next call does not finish or make again.
+ */
 int kr_item_open(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout,
 	const struct kr_repo *repo, const struct kr_item_want *want, struct kr_item *out,
 	struct kr_error *err);
@@ -44,7 +50,7 @@ int kr_item_moved(const struct kr_host *host, const struct kr_repo *repo, struct
 	struct kr_error *err);
 int kr_item_set_up(const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item,
 	struct kr_error *err);
-/* From exclusive to shared, before the command runs. */
+/* From exclusive to shared, before the command runs. Nobody gets in between. */
 int kr_item_share(struct kr_item *item, struct kr_error *err);
 
 /* Paths of one new session of the item, its directories and empty result file made. id: 16 hex digits, random. */

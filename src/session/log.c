@@ -313,7 +313,7 @@ drain(struct kr_log_reader *reader, struct visitor *v, struct kr_error *err)
 
 			if (end > size)
 				end = size;
-			if (end < reader->data_at || records[i].where >> STREAM_SHIFT >= KR_LOG_NOTE)
+			if (end < reader->data_at || records[i].where >> STREAM_SHIFT >= KR_LOG_STREAM_COUNT)
 				return kr_fail(err, KR_E_SYSTEM, "the index of the log is damaged");
 			result = deliver(reader, v, &records[i], end, err);
 			if (result || (!is_last && (records[i + 1].where & mask) > size))

@@ -21,7 +21,7 @@
 	X(OUTPUT, "output") /* the terminal's, or both in one pipe */                                  \
 	X(STDOUT, "stdout")                                                                            \
 	X(STDERR, "stderr")                                                                            \
-	X(NOTE, "kraft") /* a reader's own remark: a gap; never stored */
+	X(NOTE, "kraft") /* a remark of ours: a gap, why a launch was refused */
 
 enum kr_log_stream {
 #define X(stream, name) KR_LOG_##stream,

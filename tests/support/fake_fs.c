@@ -12,8 +12,14 @@ type_of(const char *what)
 		const char *prefix;
 		enum kr_fs_type type;
 	} types[] = {
-		{ "dir", KR_FS_DIR },   { "file", KR_FS_FILE }, { "exec", KR_FS_FILE },    { "#!", KR_FS_FILE },
-		{ "-> ", KR_FS_LINK },  { "fifo", KR_FS_FIFO }, { "socket", KR_FS_SOCKET }, { "device", KR_FS_OTHER },
+		{ "dir", KR_FS_DIR },
+		{ "file", KR_FS_FILE },
+		{ "exec", KR_FS_FILE },
+		{ "#!", KR_FS_FILE },
+		{ "-> ", KR_FS_LINK },
+		{ "fifo", KR_FS_FIFO },
+		{ "socket", KR_FS_SOCKET },
+		{ "device", KR_FS_OTHER },
 		{ "denied", KR_FS_NONE },
 	};
 
@@ -113,8 +119,8 @@ child(const char *path, const char *below, size_t *n)
 }
 
 static int
-list(void *context, const char *path, bool (*visit)(void *visit_context, const char *name, enum kr_fs_type type),
-	void *visit_context)
+list(void *context, const char *path,
+	bool (*visit)(void *visit_context, const char *name, enum kr_fs_type type), void *visit_context)
 {
 	struct fake_fs *fake = context;
 	struct kr_arena arena = { 0 };
@@ -144,6 +150,10 @@ struct kr_fs
 fake_fs_view(struct fake_fs *fake)
 {
 	return (struct kr_fs){
-		.context = fake, .look = look, .read_link = read_link, .read_head = read_head, .list = list,
+		.context = fake,
+		.look = look,
+		.read_link = read_link,
+		.read_head = read_head,
+		.list = list,
 	};
 }

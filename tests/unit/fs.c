@@ -74,8 +74,8 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	static const char *const names[] = { "d/e/text", "d/e/back", "d/e", "d/up", "d/tool", "d", "fifo", "sock", "rel",
-		"abs", "dangling", "loop1", "loop2", "self", "root", "through-file" };
+	static const char *const names[] = { "d/e/text", "d/e/back", "d/e", "d/up", "d/tool", "d", "fifo", "sock",
+		"rel", "abs", "dangling", "loop1", "loop2", "self", "root", "through-file" };
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(names); i++)
@@ -88,9 +88,17 @@ tear_down(void **state)
 static void
 look_tells_each_type_and_follows_nothing(void **state)
 {
-	static const struct { const char *name; enum kr_fs_type type; bool executable; } cases[] = {
-		{ "d", KR_FS_DIR, false }, { "d/tool", KR_FS_FILE, true }, { "d/e/text", KR_FS_FILE, false },
-		{ "fifo", KR_FS_FIFO, false }, { "sock", KR_FS_SOCKET, false }, { "rel", KR_FS_LINK, false },
+	static const struct {
+		const char *name;
+		enum kr_fs_type type;
+		bool executable;
+	} cases[] = {
+		{ "d", KR_FS_DIR, false },
+		{ "d/tool", KR_FS_FILE, true },
+		{ "d/e/text", KR_FS_FILE, false },
+		{ "fifo", KR_FS_FIFO, false },
+		{ "sock", KR_FS_SOCKET, false },
+		{ "rel", KR_FS_LINK, false },
 		{ "dangling", KR_FS_LINK, false },
 	};
 
@@ -157,9 +165,16 @@ list_names_types_and_stops(void **state)
 static void
 resolves_links_everywhere_in_a_path(void **state)
 {
-	static const struct { const char *in, *out; size_t links; } cases[] = {
-		{ "d/tool", "d/tool", 0 }, { "rel", "d/tool", 1 }, { "abs/tool", "d/tool", 1 }, { "abs/e/text", "d/e/text", 1 },
-		{ "d/e/back/e/back/tool", "d/tool", 2 }, { "self/self/abs", "d", 3 },
+	static const struct {
+		const char *in, *out;
+		size_t links;
+	} cases[] = {
+		{ "d/tool", "d/tool", 0 },
+		{ "rel", "d/tool", 1 },
+		{ "abs/tool", "d/tool", 1 },
+		{ "abs/e/text", "d/e/text", 1 },
+		{ "d/e/back/e/back/tool", "d/tool", 2 },
+		{ "self/self/abs", "d", 3 },
 	};
 
 	(void)state;
@@ -195,9 +210,16 @@ links_are_told_with_their_resolved_place(void **state)
 static void
 what_does_not_exist_says_why(void **state)
 {
-	static const struct { const char *in; int sys_errno; } cases[] = {
-		{ "none", ENOENT }, { "dangling", ENOENT }, { "loop1", ELOOP }, { "d/tool/x", ENOTDIR },
-		{ "d/up", ENOENT }, { "through-file", ENOTDIR },
+	static const struct {
+		const char *in;
+		int sys_errno;
+	} cases[] = {
+		{ "none", ENOENT },
+		{ "dangling", ENOENT },
+		{ "loop1", ELOOP },
+		{ "d/tool/x", ENOTDIR },
+		{ "d/up", ENOENT },
+		{ "through-file", ENOTDIR },
 	};
 
 	(void)state;

@@ -468,7 +468,7 @@ add_worktree(struct place *p, const char *repo, const char *name)
 	char oid[KR_OID_HEX_MAX + 1];
 
 	if (kr_checkout_head(&c, oid, &err) < 0 ||
-		kr_worktree_add(&p->arena, &c, below(p, name), oid, &git_dir, &err) < 0)
+		kr_worktree_add(&p->arena, &c, below(p, name), oid, -1, &git_dir, &err) < 0)
 		fail_msg("%s: %s", repo, err.message);
 	assert_true(kr_worktree_is_linked(git_dir, below(p, name)));
 	return git_dir;
@@ -535,9 +535,10 @@ a_worktree_that_cannot_be_made_says_why(void **state)
 
 	sh(p, "git init -q r && echo a >r/f && git -C r add f && git -C r commit -qm one && mkdir w && touch w/mine");
 	c = find(p, "r");
-	assert_int_equal(kr_worktree_add(&p->arena, &c, below(p, "w"), "0000000000000000000000000000000000000001", NULL, &err), -1);
+	assert_int_equal(kr_worktree_add(&p->arena, &c, below(p, "w"), "0000000000000000000000000000000000000001", -1, NULL,
+		&err), -1);
 	assert_int_equal(err.code, KR_E_GIT);
-	assert_int_equal(kr_worktree_add(&p->arena, &c, below(p, "w"), "HEAD", NULL, &err), -1);
+	assert_int_equal(kr_worktree_add(&p->arena, &c, below(p, "w"), "HEAD", -1, NULL, &err), -1);
 	assert_non_null(strstr(err.message, "already exists"));
 	sh(p, "test -e w/mine");
 }

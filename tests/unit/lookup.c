@@ -99,9 +99,17 @@ input(const char *path, const struct kr_strs *expose)
 	kr_strs_add(&arena, &system_dirs, "/bin");
 	kr_strs_add(&arena, &protected_real, "/data/docker");
 	return (struct kr_lookup_input){
-		.fs = &fs, .places = &places, .path = path, .protected_real = &protected_real, .worktree = WT,
-		.home = "/home/ada/.kraft/run/sandbox-home/r", .checkout = "/home/ada/code/r", .cwd = WT,
-		.guest_bin = "/srv/guest/bin", .system_dirs = &system_dirs, .expose = expose ? expose : &none,
+		.fs = &fs,
+		.places = &places,
+		.path = path,
+		.protected_real = &protected_real,
+		.worktree = WT,
+		.home = "/home/ada/.kraft/run/sandbox-home/r",
+		.checkout = "/home/ada/code/r",
+		.cwd = WT,
+		.guest_bin = "/srv/guest/bin",
+		.system_dirs = &system_dirs,
+		.expose = expose ? expose : &none,
 	};
 }
 
@@ -135,7 +143,8 @@ check(const struct lookup_case *c)
 		kr_strs_add(&arena, &expose, c->expose);
 	in = input(c->path ? c->path : "/usr/bin", &expose);
 	failed = kr_lookup_command(&arena, &in, c->command, &out, &err);
-	print_message("# %s: %s%s%s\n", c->command, failed ? err.message : "found", failed ? "; hint: " : "", err.hint);
+	print_message(
+		"# %s: %s%s%s\n", c->command, failed ? err.message : "found", failed ? "; hint: " : "", err.hint);
 	if (c->message) {
 		assert_int_equal(failed, -1);
 		assert_int_equal(err.code, KR_E_REFUSED);
@@ -152,8 +161,8 @@ check(const struct lookup_case *c)
 	assert_int_equal(out.mounts.n, out.mount_why.n);
 }
 
-#define CHECK_ALL(cases)                                                                                          \
-	for (size_t i_ = 0; i_ < KR_COUNT(cases); i_++)                                                               \
+#define CHECK_ALL(cases)                            \
+	for (size_t i_ = 0; i_ < KR_COUNT(cases); i_++) \
 	check(&(cases)[i_])
 
 /* OS-CMD-01, -02, -04, -08 */
@@ -165,8 +174,8 @@ bare_names(void **state)
 		{ "make", .path = "/bin:/usr/bin", .exec_path = "/bin/make" },
 		{ "kraft", .path = "/usr/bin", .exec_path = "/opt/kraft/bin/kraft" },
 		{ "node", .path = NVM "/bin:/usr/bin", .exec_path = NVM "/bin/node", .mounts = NVM },
-		{ "node", .path = "/home/ada/.nvm/current/bin", .exec_path = "/home/ada/.nvm/current/bin/node", .mounts = NVM,
-			.links = "/home/ada/.nvm/current versions/node/v20" },
+		{ "node", .path = "/home/ada/.nvm/current/bin", .exec_path = "/home/ada/.nvm/current/bin/node",
+			.mounts = NVM, .links = "/home/ada/.nvm/current versions/node/v20" },
 		{ "claude", .path = "/home/ada/.local/bin", .exec_path = "/home/ada/.local/bin/claude",
 			.mounts = "/home/ada/.local/share/claude/versions",
 			.links = "/home/ada/.local/bin/claude /home/ada/.local/share/claude/versions/2.0" },
@@ -189,10 +198,12 @@ exposed_bin_is_not_widened(void **state)
 		{ "cargo", .path = "/home/ada/.cargo/bin", .expose = "/home/ada/.cargo/bin",
 			.exec_path = "/home/ada/.cargo/bin/cargo" },
 		{ "mine", .path = "/home/ada/bin", .expose = "/home/ada/bin", .exec_path = "/home/ada/bin/mine" },
-		{ "mine", .path = "/home/ada/bin", .message = "'mine' is at '/home/ada/bin/mine' and needs '/home/ada' shown, "
-			"which is the home directory", .hint = "add '/home/ada/bin' to the sandbox's expose list" },
+		{ "mine", .path = "/home/ada/bin",
+			.message = "'mine' is at '/home/ada/bin/mine' and needs '/home/ada' shown, "
+					   "and that is the home directory",
+			.hint = "add '/home/ada/bin' to the sandbox's expose list" },
 		{ "pipped", .path = "/home/ada/.local/bin",
-			.message = "which holds '/home/ada/.local/share/keyrings', which is protected",
+			.message = "and that holds '/home/ada/.local/share/keyrings', which is protected",
 			.hint = "add '/home/ada/.local/bin'" },
 	};
 
@@ -205,9 +216,11 @@ static void
 protected_directories_are_refused(void **state)
 {
 	static const struct lookup_case cases[] = {
-		{ "agent", .path = "/home/ada/.claude/local", .message = "is inside '/home/ada/.claude', which is protected",
+		{ "agent", .path = "/home/ada/.claude/local",
+			.message = "is inside '/home/ada/.claude', which is protected",
 			.hint = "a directory of its own" },
-		{ "stray", .path = "/home/ada", .message = "which is the home directory", .hint = "a directory of its own" },
+		{ "stray", .path = "/home/ada", .message = "and that is the home directory",
+			.hint = "a directory of its own" },
 		{ "compose", .path = "/home/ada/.docker/bin", .message = "is '/data/docker', which is protected" },
 		{ "x", .path = "/dev/shm/t/bin", .message = "is inside '/dev'" },
 		{ "near", .path = "/home/ada/code/bin", .message = "holds the checkout '/home/ada/code/r'",
@@ -225,15 +238,19 @@ scripts_show_their_interpreter(void **state)
 	static const struct lookup_case cases[] = {
 		{ "npm", .path = NVM "/bin:/usr/bin", .exec_path = NVM "/bin/npm",
 			.mounts = NVM "/lib/node_modules/npm " NVM },
-		{ "tool", .path = "/home/ada/py/bin", .exec_path = "/home/ada/py/bin/tool", .mounts = "/home/ada/py" },
+		{ "tool", .path = "/home/ada/py/bin", .exec_path = "/home/ada/py/bin/tool",
+			.mounts = "/home/ada/py" },
 		{ "script", .exec_path = "/usr/bin/script", .mounts = "/home/ada/py" },
 		{ "noint", .path = "/odd/bin", .exec_path = "/odd/bin/noint", .mounts = "/odd" },
 		{ "relint", .path = "/odd/bin", .exec_path = "/odd/bin/relint", .mounts = "/odd" },
 		{ "wtint", .path = "/odd/bin", .exec_path = "/odd/bin/wtint", .mounts = "/odd" },
 		{ "envs", .path = "/odd/bin:" NVM "/bin", .exec_path = "/odd/bin/envs", .mounts = "/odd " NVM },
 		{ "envgone", .path = "/odd/bin", .exec_path = "/odd/bin/envgone", .mounts = "/odd" },
-		{ "tool", .path = "/home/ada/py/bin", .expose = "/home/ada/py", .exec_path = "/home/ada/py/bin/tool" },
-		{ "minescript", .path = "/odd/bin", .message = "the interpreter of 'minescript' is at '/home/ada/bin/mine' and needs '/home/ada' shown, which is the home directory" },
+		{ "tool", .path = "/home/ada/py/bin", .expose = "/home/ada/py",
+			.exec_path = "/home/ada/py/bin/tool" },
+		{ "minescript", .path = "/odd/bin",
+			.message = "the interpreter of 'minescript' is at '/home/ada/bin/mine' and needs '/home/ada' "
+					   "shown, and that is the home directory" },
 	};
 
 	(void)state;
@@ -260,13 +277,16 @@ interpreters_are_followed_one_level(void **state)
 	assert_string_equal(joined(&out.mounts), "/a /b");
 }
 
-/* CFG-06: nothing of the checkout or worktree is found by a bare name; CFG-07: odd candidates and entries of PATH. */
+/* CFG-06: nothing of the checkout or worktree is found by a bare name; CFG-07: odd candidates and entries of
+ * PATH. */
 static void
 unusable_candidates_are_passed_over(void **state)
 {
 	static const struct lookup_case cases[] = {
-		{ "jest", .path = WT "/node_modules/.bin:/usr/bin", .message = "not found on PATH", .hint = "call it by its path" },
-		{ "tool.sh", .path = "/home/ada/code/r", .message = "not found on PATH", .hint = "call it by its path" },
+		{ "jest", .path = WT "/node_modules/.bin:/usr/bin", .message = "not found on PATH",
+			.hint = "call it by its path" },
+		{ "tool.sh", .path = "/home/ada/code/r", .message = "not found on PATH",
+			.hint = "call it by its path" },
 		{ "tool.sh", .path = ".", .message = "not found on PATH", .hint = "call it by its path" },
 		{ "tool.sh", .path = "", .message = "not found on PATH", .hint = "call it by its path" },
 		{ "tool.sh", .path = "/usr/bin::", .message = "not found on PATH", .hint = "call it by its path" },
@@ -277,7 +297,8 @@ unusable_candidates_are_passed_over(void **state)
 		{ "plain", .path = "/odd/bin", .message = "not found on PATH", .hint = "is not an executable file" },
 		{ "dangling", .path = "/odd/bin", .message = "not found on PATH", .hint = "leads nowhere" },
 		{ "round", .path = "/odd/bin", .message = "not found on PATH", .hint = "cannot be reached" },
-		{ "viaproc", .path = "/odd/bin", .message = "not found on PATH", .hint = "leads through '/proc/self'" },
+		{ "viaproc", .path = "/odd/bin", .message = "not found on PATH",
+			.hint = "leads through '/proc/self'" },
 		{ "make", .path = "/locked:/usr/bin:/usr/bin", .exec_path = "/usr/bin/make" },
 		{ "x", .path = "/locked", .message = "not found on PATH", .hint = "cannot be reached" },
 		{ ".", .message = "not found on PATH" },
@@ -320,8 +341,10 @@ path_named_commands(void **state)
 		{ "./gone", .exec_path = WT "/gone" },
 		{ "./plain", .exec_path = WT "/plain" }, /* left to exec: 126 */
 		{ "./sys", .exec_path = WT "/sys" },
-		{ "./out", .message = "./out leads to /home/ada/bin/mine, outside the sandbox's view; add its directory to the "
-			"sandbox's expose list" },
+		{ "./out",
+			.message =
+				"./out leads to /home/ada/bin/mine, outside the sandbox's view; add its directory to the "
+				"sandbox's expose list" },
 		{ "./out", .expose = "/home/ada/bin", .exec_path = WT "/out" },
 		{ "./exposed", .expose = "/home/ada/py/bin/tool", .exec_path = WT "/exposed" }, /* #! not followed */
 		{ "./through", .message = "./through leads to /home/ada/hop, outside" },
@@ -365,14 +388,16 @@ limits_are_named(void **state)
 static void
 interpreter_lines(void **state)
 {
-	static const struct { const char *head, *path, *name; bool is_env; } cases[] = {
-		{ "#!/bin/sh\n", "/bin/sh", "", false },
-		{ "#! \t/bin/sh -e \n", "/bin/sh", "", false },
-		{ "#!/bin/sh", "/bin/sh", "", false },
-		{ "#!python\n", "python", "", false },
+	static const struct {
+		const char *head, *path, *name;
+		bool is_env;
+	} cases[] = {
+		{ "#!/bin/sh\n", "/bin/sh", "", false }, { "#! \t/bin/sh -e \n", "/bin/sh", "", false },
+		{ "#!/bin/sh", "/bin/sh", "", false }, { "#!python\n", "python", "", false },
 		{ "#!/usr/bin/env node\n", "/usr/bin/env", "node", true },
 		{ "#!/usr/bin/env\tnode  \n", "/usr/bin/env", "node", true },
-		{ "#!/usr/bin/env python -u\n", "/usr/bin/env", "python -u", true }, /* one argument, as the kernel gives it */
+		{ "#!/usr/bin/env python -u\n", "/usr/bin/env", "python -u",
+			true }, /* one argument, as the kernel gives it */
 		{ "#!/usr/bin/env -S python -u\n", "/usr/bin/env", "python", true },
 		{ "#!/usr/bin/env -Spython -u\n", "/usr/bin/env", "python", true },
 		{ "#!/usr/bin/env -vS python -u\n", "/usr/bin/env", "python", true },
@@ -382,13 +407,13 @@ interpreter_lines(void **state)
 		{ "#!/usr/bin/env -S 'my python' x\n", "/usr/bin/env", "my python", true },
 		{ "#!/usr/bin/env -S ${PY} x\n", "/usr/bin/env", "", true },
 		{ "#!/usr/bin/env -S py\\_thon x\n", "/usr/bin/env", "", true },
-		{ "#!/usr/bin/env -i\n", "/usr/bin/env", "", true },
-		{ "#!/usr/bin/env\n", "/usr/bin/env", "", true },
+		{ "#!/usr/bin/env -i\n", "/usr/bin/env", "", true }, { "#!/usr/bin/env\n", "/usr/bin/env", "", true },
 		{ "#!/nix/store/x/bin/env bash\n", "/nix/store/x/bin/env", "bash", true },
 		{ "#!/usr/bin/envy node\n", "/usr/bin/envy", "", false },
 		{ "#!/a/b\r\n", "/a/b\r", "", false }, /* as the kernel: the carriage return belongs to the name */
 	};
-	static const char *const none[] = { "", "#", "#!", "#!\n", "#!   \n", "x#!/bin/sh\n", "\177ELF", " #!/bin/sh\n" };
+	static const char *const none[] = { "", "#", "#!", "#!\n", "#!   \n", "x#!/bin/sh\n", "\177ELF",
+		" #!/bin/sh\n" };
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(cases); i++) {
@@ -429,7 +454,9 @@ interpreter_lines_are_bounded_like_the_kernels(void **state)
 static void
 commands_of_a_shell_line(void **state)
 {
-	static const struct { const char *line, *words; } cases[] = {
+	static const struct {
+		const char *line, *words;
+	} cases[] = {
 		{ "npm test", "npm" },
 		{ "npm ci && npm run build; make -j4", "npm make" },
 		{ "cd web && yarn install", "yarn" },

@@ -43,7 +43,8 @@ home_is_refused_from_above_only(void **state)
 	kr_arena_fini(&arena);
 }
 
-/* Every protected path of both persons: is, inside, inside deep, holds; and the neighbours that only look like it. */
+/* Every protected path of both persons: is, inside, inside deep, holds; and the neighbours that only look
+ * like it. */
 static void
 protected_paths_are_refused_from_all_sides(void **state)
 {
@@ -91,7 +92,9 @@ protected_list_is_the_promised_one(void **state)
 static void
 wording_names_the_relation(void **state)
 {
-	static const struct { const char *path, *why; } cases[] = {
+	static const struct {
+		const char *path, *why;
+	} cases[] = {
 		{ "/home/ada/.ssh", "is '/home/ada/.ssh', which is protected" },
 		{ "/home/ada/.ssh/keys", "is inside '/home/ada/.ssh', which is protected" },
 		{ "/home/ada/.config", "holds '/home/ada/.config/gh', which is protected" },
@@ -113,10 +116,11 @@ wording_names_the_relation(void **state)
 static void
 neighbours_pass(void **state)
 {
-	static const char *const paths[] = { "/home/ada/.sshx", "/home/ada/.ss", "/home/ada/ssh", "/home/ada/.cargo/bin",
-		"/home/ada/.rustup", "/home/ada/.config/ghx", "/home/ada/.config/nvim", "/home/ada/.local/share/uv/python",
-		"/home/ada/.local/bin", "/home/ada/Library/Caches", "/home/bob/.ssh", "/opt", "/usr", "/etc",
-		"/home/ada/.kraftx", "/home/ada/.claude.json", "/nix/store" };
+	static const char *const paths[] = { "/home/ada/.sshx", "/home/ada/.ss", "/home/ada/ssh",
+		"/home/ada/.cargo/bin", "/home/ada/.rustup", "/home/ada/.config/ghx", "/home/ada/.config/nvim",
+		"/home/ada/.local/share/uv/python", "/home/ada/.local/bin", "/home/ada/Library/Caches",
+		"/home/bob/.ssh", "/opt", "/usr", "/etc", "/home/ada/.kraftx", "/home/ada/.claude.json",
+		"/nix/store" };
 	struct kr_arena arena = { 0 };
 
 	(void)state;
@@ -130,7 +134,8 @@ credential_names_only_as_last_component(void **state)
 {
 	static const char *const names[] = { "credentials.toml", "credentials", ".npmrc", ".netrc", ".pypirc",
 		".git-credentials" };
-	static const char *const others[] = { "credentials.tom", "Credentials", "npmrc", ".npmrc2", "x.netrc", "" };
+	static const char *const others[] = { "credentials.tom", "Credentials", "npmrc", ".npmrc2", "x.netrc",
+		"" };
 	struct kr_arena arena = { 0 };
 
 	(void)state;
@@ -149,8 +154,9 @@ credential_names_only_as_last_component(void **state)
 static void
 home_may_be_the_root(void **state)
 {
-	const struct kr_places root = { .home = "/", .kraft_home = "/.kraft", .run_dir = "/.kraft/run",
-		.config_dir = "/.kraft/config" };
+	const struct kr_places root = {
+		.home = "/", .kraft_home = "/.kraft", .run_dir = "/.kraft/run", .config_dir = "/.kraft/config"
+	};
 	struct kr_arena arena = { 0 };
 
 	(void)state;

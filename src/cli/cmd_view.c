@@ -1,0 +1,350 @@
+/*
+ * kraft view sessions, kraft view logs: what was run and what it said. What a worker wrote is shown with everything that
+ * could steer a terminal made visible (RES-07); its bytes as they are go to a pipe only, when asked for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "os/host.h"
+#include "session/facts.h"
+#include "session/log.h"
+
+enum { FOLLOW_MS = 100, LINE_BYTES = 16384 };
+
+/* A time for a person: this machine's own. */
+static const char *
+local_time(uint64_t ms, char *out, size_t size)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm parts;
+
+	if (!localtime_r(&seconds, &parts) || !strftime(out, size, "%Y-%m-%d %H:%M:%S", &parts))
+		snprintf(out, size, "?");
+	return out;
+}
+
+/* ---- sessions ---- */
+
+static const char *
+outcome(struct kr_arena *arena, const struct kr_session_seen *s)
+{
+	if (s->state == KR_SESSION_RUNNING || s->state == KR_SESSION_LOST)
+		return kr_session_state_name(s->state);
+	if (s->signal)
+		return kr_arena_printf(arena, "signal %d", s->signal);
+	return kr_arena_printf(arena, "%s %d", s->state == KR_SESSION_EXITED ? "exit" : "failed", s->code);
+}
+
+static void
+print_command(const char *const *argv, size_t room)
+{
+	char text[1024] = "", safe[sizeof(text)];
+	size_t used = 0;
+
+	for (const char *const *a = argv; a && *a && used < sizeof(text); a++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "", *a);
+	kr_text_escape(safe, sizeof(safe), text, strlen(text));
+	if (strlen(safe) > room && room > 3)
+		printf("%.*s...\n", (int)room - 3, safe);
+	else
+		printf("%s\n", safe);
+}
+
+static json_t *
+seen_to_json(const struct kr_session_seen *s)
+{
+	json_t *root = json_object(), *argv = json_array();
+
+	for (const char *const *a = s->facts.argv; a && *a; a++)
+		json_array_append_new(argv, json_string(*a));
+	json_object_set_new(root, "id", json_string(s->facts.id));
+	json_object_set_new(root, "item", json_string(s->facts.item));
+	json_object_set_new(root, "repo", json_string(s->facts.repo));
+	json_object_set_new(root, "phase", json_string(s->facts.phase));
+	json_object_set_new(root, "purpose", json_string(s->facts.purpose));
+	json_object_set_new(root, "command", argv);
+	json_object_set_new(root, "state", json_string(kr_session_state_name(s->state)));
+	json_object_set_new(root, "code", s->ended_ms ? json_integer(s->code) : json_null());
+	json_object_set_new(root, "signal", s->ended_ms ? json_integer(s->signal) : json_null());
+	json_object_set_new(root, "started_ms", json_integer((json_int_t)s->facts.started_ms));
+	json_object_set_new(root, "ended_ms", s->ended_ms ? json_integer((json_int_t)s->ended_ms) : json_null());
+	return root;
+}
+
+static int
+print_json(json_t *root)
+{
+	char *text = json_dumps(root, JSON_INDENT(2));
+
+	json_decref(root);
+	if (!text)
+		return -1;
+	puts(text);
+	free(text);
+	return 0;
+}
+
+enum { SESSIONS_ITEM, SESSIONS_JSON };
+static const struct kr_option sessions_options[] = {
+	[SESSIONS_ITEM] = { "item", 0, "ID", "of this item only" },
+	[SESSIONS_JSON] = { "json", 0, NULL, "for programs" },
+	{ NULL },
+};
+
+static int
+sessions(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct kr_host host;
+	struct kr_session_list list;
+
+	if (kr_host_gather(arena, &host, err) < 0 ||
+		kr_session_list(arena, host.places.run_dir, parsed->value[SESSIONS_ITEM], &list, err) < 0)
+		return -1;
+	if (parsed->value[SESSIONS_JSON]) {
+		json_t *all = json_array();
+
+		for (size_t i = 0; i < list.n; i++)
+			json_array_append_new(all, seen_to_json(&list.v[i]));
+		return print_json(all);
+	}
+	if (!list.n) {
+		puts("no sessions yet");
+		return 0;
+	}
+	printf("%-16s  %-19s  %-10s  %-24s  %s\n", "SESSION", "STARTED", "OUTCOME", "ITEM", "COMMAND");
+	for (size_t i = 0; i < list.n; i++) {
+		char started[32], item[128];
+		const struct kr_session_seen *s = &list.v[i];
+
+		kr_text_escape(item, sizeof(item), s->facts.item, strlen(s->facts.item));
+		printf("%-16s  %-19s  %-10s  %-24s  ", s->facts.id,
+			local_time(s->facts.started_ms, started, sizeof(started)), outcome(arena, s), item);
+		print_command(s->facts.argv, 60);
+	}
+	return 0;
+}
+
+const struct kr_command kr_cmd_view_sessions = {
+	.name = "view sessions",
+	.usage = "[OPTIONS]",
+	.summary = "list sessions, the newest first",
+	.help = "",
+	.options = sessions_options,
+	.run = sessions,
+};
+
+/* ---- logs ---- */
+
+enum form { FORM_TEXT, FORM_RAW, FORM_JSON };
+
+/* A line of one stream while it comes in pieces. */
+struct line {
+	uint64_t ms;
+	size_t n;
+	char bytes[LINE_BYTES];
+};
+
+struct show {
+	enum form form;
+	bool timestamps;
+	struct line line[KR_LOG_STREAM_COUNT];
+};
+
+/* Takes colours out: they mean nothing here, and \x1b[31m in front of every word hides what was said. */
+static size_t
+drop_colours(char *bytes, size_t n)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = i + 2;
+
+		if (bytes[i] == '\033' && i + 1 < n && bytes[i + 1] == '[') {
+			while (k < n && ((bytes[k] >= '0' && bytes[k] <= '9') || bytes[k] == ';' || bytes[k] == ':'))
+				k++;
+			if (k < n && bytes[k] == 'm') {
+				i = k;
+				continue;
+			}
+		}
+		bytes[used++] = bytes[i];
+	}
+	return used;
+}
+
+static void
+print_json_line(enum kr_log_stream stream, uint64_t ms, const char *text, bool has_end)
+{
+	json_t *root = json_object();
+	char *dumped;
+
+	json_object_set_new(root, "ms", json_integer((json_int_t)ms));
+	json_object_set_new(root, "stream", json_string(kr_log_stream_name(stream)));
+	json_object_set_new(root, "text", json_string(text));
+	json_object_set_new(root, "complete", json_boolean(has_end));
+	dumped = json_dumps(root, JSON_COMPACT);
+	json_decref(root);
+	if (dumped)
+		puts(dumped);
+	free(dumped);
+}
+
+static void
+print_line(const struct show *show, enum kr_log_stream stream, struct line *line, bool has_end)
+{
+	char safe[4 * LINE_BYTES + 1], at[48];
+
+	if (line->n && line->bytes[line->n - 1] == '\r' && has_end)
+		line->n--; /* a terminal's line end */
+	line->n = drop_colours(line->bytes, line->n);
+	kr_text_escape(safe, sizeof(safe), line->bytes, line->n);
+	if (show->form == FORM_JSON) {
+		print_json_line(stream, line->ms, safe, has_end);
+	} else {
+		if (show->timestamps)
+			printf("%s.%03u %-6s  ", local_time(line->ms, at, sizeof(at)),
+				(unsigned)(line->ms % 1000), kr_log_stream_name(stream));
+		printf("%s%s\n", stream == KR_LOG_NOTE ? "[kraft] " : "", safe);
+	}
+	line->n = 0;
+}
+
+static int
+show_piece(void *context, const struct kr_log_piece *piece)
+{
+	struct show *show = context;
+	struct line *line = &show->line[piece->stream];
+
+	if (show->form == FORM_RAW) {
+		if (piece->stream != KR_LOG_NOTE)
+			fwrite(piece->bytes, 1, piece->n, stdout);
+		return ferror(stdout) ? -1 : 0;
+	}
+	for (size_t i = 0; i < piece->n; i++) {
+		if (!line->n)
+			line->ms = piece->ms;
+		if (piece->bytes[i] == '\n') {
+			print_line(show, piece->stream, line, true);
+			continue;
+		}
+		line->bytes[line->n++] = piece->bytes[i];
+		if (line->n == sizeof(line->bytes))
+			print_line(show, piece->stream, line, false);
+	}
+	if (piece->stream == KR_LOG_NOTE && line->n)
+		print_line(show, piece->stream, line, true);
+	return ferror(stdout) ? -1 : 0;
+}
+
+static void
+show_rest(struct show *show)
+{
+	for (int stream = 0; stream < KR_LOG_STREAM_COUNT && show->form != FORM_RAW; stream++)
+		if (show->line[stream].n)
+			print_line(show, (enum kr_log_stream)stream, &show->line[stream], false);
+}
+
+static int
+show_log(int folder, struct show *show, bool follow, struct kr_error *err)
+{
+	struct kr_log_reader reader;
+	struct kr_session_seen seen;
+	long pieces;
+
+	kr_log_reader_init(&reader, folder);
+	for (;;) {
+		struct kr_arena turn = { 0 };
+
+		/* The state before the log: when it had ended by then, nothing can come after this reading. */
+		if (kr_session_facts_read(&turn, folder, &seen, err) < 0)
+			seen.state = KR_SESSION_LOST;
+		kr_arena_fini(&turn);
+		pieces = kr_log_reader_next(&reader, show_piece, show, err);
+		if (pieces < 0 || !follow || seen.state != KR_SESSION_RUNNING || ferror(stdout))
+			break;
+		fflush(stdout);
+		(void)poll(NULL, 0, FOLLOW_MS); /* a nap */
+	}
+	show_rest(show);
+	kr_log_reader_fini(&reader);
+	return pieces < 0 || err->code ? -1 : 0;
+}
+
+enum { LOGS_ITEM, LOGS_FOLLOW, LOGS_TIMESTAMPS, LOGS_JSON, LOGS_RAW };
+static const struct kr_option logs_options[] = {
+	[LOGS_ITEM] = { "item", 0, "ID", "the newest session of this item" },
+	[LOGS_FOLLOW] = { "follow", 'f', NULL, "go on until the session ends" },
+	[LOGS_TIMESTAMPS] = { "timestamps", 't', NULL, "when each line began, and its stream" },
+	[LOGS_JSON] = { "json", 0, NULL, "one object per line, for programs" },
+	[LOGS_RAW] = { "raw", 0, NULL, "the bytes as they were written; not to a terminal" },
+	{ NULL },
+};
+
+static const char *
+choose_session(struct kr_arena *arena, const struct kr_host *host, const char *item, struct kr_error *err)
+{
+	struct kr_session_list list;
+
+	if (kr_session_list(arena, host->places.run_dir, item, &list, err) < 0)
+		return NULL;
+	if (list.n)
+		return list.v[0].facts.id;
+	if (item)
+		kr_fail(err, KR_E_NOT_FOUND, "there is no session of item '%s'", item);
+	else
+		kr_fail(err, KR_E_NOT_FOUND, "there are no sessions yet");
+	return NULL;
+}
+
+static int
+choose_form(const struct kr_parsed *parsed, struct show *show, struct kr_error *err)
+{
+	if (parsed->value[LOGS_RAW] && parsed->value[LOGS_JSON])
+		return kr_fail(err, KR_E_USAGE, "'--raw' and '--json' exclude each other");
+	if (parsed->value[LOGS_RAW] && isatty(STDOUT_FILENO)) {
+		kr_fail(err, KR_E_USAGE, "'--raw' does not write to a terminal: what a worker wrote could steer it");
+		return kr_hint(err, "pipe it into a program or a file");
+	}
+	show->form = parsed->value[LOGS_RAW] ? FORM_RAW : parsed->value[LOGS_JSON] ? FORM_JSON : FORM_TEXT;
+	show->timestamps = parsed->value[LOGS_TIMESTAMPS] != NULL;
+	return 0;
+}
+
+static int
+logs(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct show *show = kr_arena_new(arena, struct show);
+	const char *id = parsed->word_count ? parsed->words[0] : NULL;
+	kr_auto_fd int folder = -1;
+	struct kr_host host;
+
+	if (id && parsed->value[LOGS_ITEM])
+		return kr_fail(err, KR_E_USAGE, "name a session or an item, not both");
+	if (choose_form(parsed, show, err) < 0 || kr_host_gather(arena, &host, err) < 0)
+		return -1;
+	if (!id)
+		id = choose_session(arena, &host, parsed->value[LOGS_ITEM], err);
+	folder = id ? kr_session_folder_open(host.places.run_dir, id, err) : -1;
+	if (folder < 0)
+		return -1;
+	return show_log(folder, show, parsed->value[LOGS_FOLLOW] != NULL, err);
+}
+
+const struct kr_command kr_cmd_view_logs = {
+	.name = "view logs",
+	.usage = "[OPTIONS] [SESSION]",
+	.summary = "print what a session said",
+	.help = "Without a session: the newest one. Colours are left out, and everything else that could steer a\n"
+			"terminal is made visible as \\xNN. The log keeps the beginning and the end of long output; what is\n"
+			"missing in between is marked.",
+	.options = logs_options,
+	.words_max = 1,
+	.run = logs,
+};

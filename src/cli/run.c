@@ -1,0 +1,577 @@
+/*
+ * Order: facts of the host, checkout, repository, item; then what has to happen once in the item (moving its worktree to
+ * the wanted commit, the setup command), then the command itself. Each of them is one session with a folder, a log and an
+ * exit file, launched and followed the same way. Whatever is refused after the folder exists is in the log too (OS-LCH-12).
+ *
+ * The one thing that runs beside it all is `git status` of the checkout, for the remark about changes that are not
+ * included; the start never waits for it.
+ */
+#include "cli/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "os/host.h"
+#include "session/facts.h"
+#include "session/item.h"
+#include "session/log.h"
+#include "session/outside.h"
+#include "session/relay.h"
+#include "session/terminal.h"
+
+enum { STATUS_WAIT_MS = 50, TAIL_BYTES = 4096 };
+
+/* `git status` in flight, counted as it arrives. */
+struct changes {
+	struct kr_git_run git;
+	size_t count;
+	size_t column; /* in the present entry */
+	bool is_rename, skip;
+	bool told, failed;
+};
+
+struct run {
+	struct kr_arena *arena;
+	const struct kr_run_want *want;
+	enum kr_phase phase;
+	struct kr_host host;
+	struct kr_checkout checkout;
+	const struct kr_repo *repo;
+	struct kr_item item;
+	struct changes changes;
+};
+
+/* One launch. */
+struct job {
+	const char *purpose;
+	enum kr_phase phase;
+	const char *const *argv;
+	const char *cwd, *home;
+	bool terminal, is_git;
+	int in, out, err;             /* as in struct kr_relay_want */
+	/* what came of it: */
+	struct kr_session_paths paths;
+	const struct kr_plan *plan;
+	struct kr_session_end end;
+	int log_errno;
+};
+
+KR_PRINTF(1, 2) static void
+say(const char *fmt, ...)
+{
+	char text[1024], safe[4 * sizeof(text)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	kr_text_escape(safe, sizeof(safe), text, strlen(text));
+	fprintf(stderr, "kraft: %s\n", safe);
+}
+
+/* ---- changes that are not included ---- */
+
+static void
+start_changes(struct run *run)
+{
+	static const char *const argv[] = { "status", "--porcelain", "-z", "--untracked-files=normal", NULL };
+	const struct kr_git_where where = {
+		.git_dir = run->checkout.git_dir, .work_tree = run->checkout.root, .work_dir_fd = -1
+	};
+
+	if (run->want->with_changes || kr_git_start(&where, argv, &run->changes.git, NULL) < 0)
+		run->changes.told = true; /* a remark is not worth an error */
+}
+
+/* Entries of `status --porcelain -z`: "XY path\0", and after a rename or copy one more "old path\0". */
+static void
+count_changes(struct changes *c, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (bytes[i] == '\0') {
+			c->count += !c->skip;
+			c->skip = !c->skip && c->is_rename;
+			c->is_rename = false;
+			c->column = 0;
+			continue;
+		}
+		if (c->column++ < 2 && !c->skip)
+			c->is_rename = c->is_rename || bytes[i] == 'R' || bytes[i] == 'C';
+	}
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Reads on until git is done or the time is over; true when it is done. */
+static bool
+read_changes(struct changes *c, int wait_ms)
+{
+	int64_t end = now_ms() + wait_ms;
+	char chunk[8192];
+
+	for (;;) {
+		struct pollfd poller = { .fd = c->git.out_fd, .events = POLLIN };
+		int64_t left = end - now_ms();
+		ssize_t got;
+
+		if (poll(&poller, 1, left > 0 ? (int)left : 0) <= 0)
+			return false;
+		got = read(c->git.out_fd, chunk, sizeof(chunk));
+		if (got <= 0)
+			return true;
+		count_changes(c, chunk, (size_t)got);
+	}
+}
+
+static void
+tell_changes(struct run *run, bool is_last)
+{
+	struct changes *c = &run->changes;
+	kr_auto_buf struct kr_buf rest = KR_BUF(1);
+
+	if (c->told)
+		return;
+	if (!read_changes(c, is_last ? STATUS_WAIT_MS : 0)) {
+		if (!is_last)
+			return;
+		kr_git_abandon(&c->git);
+		say("whether there are uncommitted changes could not be told in time; --with-changes takes them along");
+	} else if (kr_git_finish(&c->git, &rest, NULL) == 0 && c->count) {
+		say("%zu uncommitted change%s not included; --with-changes takes them along", c->count,
+			c->count == 1 ? " is" : "s are");
+	}
+	c->told = true;
+}
+
+/* ---- why a launch failed ---- */
+
+static int
+explain_bwrap(struct run *run, const struct kr_session_end *end, struct kr_error *err)
+{
+	struct kr_bwrap bwrap;
+
+	if (end->fault_errno)
+		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "bubblewrap could not be started");
+	if (kr_bwrap_probe(run->arena, &run->host, &bwrap, err) < 0 || kr_bwrap_diagnose(&bwrap, err) < 0)
+		return -1;
+	kr_fail(err, KR_E_WALL, "bubblewrap ended before the command started");
+	return kr_hint(err, "what it said is above");
+}
+
+static int
+explain_fault(struct run *run, const struct kr_session_end *end, struct kr_error *err)
+{
+	if (end->wall >= 0) {
+		kr_fail(err, KR_E_WALL, "a mount is not what was checked before the start: somebody changed it in between");
+		return kr_hint(err, "run the command again");
+	}
+	switch (end->fault) {
+	case KG_FAULT_BWRAP:
+		return explain_bwrap(run, end, err);
+	case KG_FAULT_KEYRING:
+		kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot join a new session keyring");
+		if (end->fault_errno == EDQUOT)
+			return kr_hint(err, "this user's quota of keys is spent: end some sessions, or raise kernel.keys.maxkeys");
+		return -1;
+	case KG_FAULT_PTY:
+		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot open a terminal inside the sandbox");
+	case KG_FAULT_CWD:
+		return kr_fail_errno(err, KR_E_REFUSED, end->fault_errno, "cannot enter the directory inside the sandbox");
+	default:
+		if (end->killed_by_us)
+			return kr_fail(err, KR_E_SYSTEM, "ended before the command started");
+		if (end->fault_errno)
+			return kr_fail_errno(err, KR_E_SYSTEM, end->fault_errno, "the launcher failed");
+		return kr_fail(err, KR_E_SYSTEM, "the launcher ended before the command started");
+	}
+}
+
+/* ---- one launch ---- */
+
+static const struct kr_plan *
+make_plan(struct run *run, struct job *job, struct kr_error *err)
+{
+	struct kr_request *request = kr_arena_new(run->arena, struct kr_request);
+
+	*request = (struct kr_request){
+		.repo = run->repo,
+		.phase = job->phase,
+		.item = run->item.id,
+		.session = job->paths.id,
+		.worktree = run->item.worktree,
+		.checkout = run->checkout.root,
+		.home = job->home ? job->home : run->item.home,
+		.results_dir = run->item.results_dir,
+		.result_file = job->paths.result_file,
+		.channel_dir = job->paths.channel_dir,
+		.cwd = job->cwd,
+		.argv = job->argv,
+		.terminal = job->terminal,
+		.git_common = job->is_git ? run->item.git_common : NULL,
+		.git_dir = job->is_git ? run->item.git_dir : NULL,
+	};
+	return kr_plan_build(run->arena, &run->host, request, NULL, err);
+}
+
+static int
+launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct kr_error *err)
+{
+	const struct kr_relay_want want = {
+		.terminal = job->terminal, .in = job->in, .out = job->out, .err = job->err,
+		.folder = job->paths.folder, .log = log,
+	};
+	struct kr_relay *relay = kr_relay_new(&want, err);
+	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
+	struct kr_session_start start = {
+		.host = &run->host, .plan = job->plan, .folder = job->paths.folder, .lifeline = true
+	};
+	int result;
+
+	if (!relay)
+		return -1;
+	kr_relay_worker_ends(relay, &start.stdin_fd, &start.stdout_fd, &start.stderr_fd);
+	if (job->terminal) {
+		struct winsize size;
+
+		kr_terminal_size(&(struct kr_terminal){ .fd = job->in }, &size);
+		start.rows = size.ws_row;
+		start.columns = size.ws_col;
+	}
+	result = kr_session_launch(run->arena, &start, &session, err);
+	if (result == 0)
+		result = kr_relay_follow(relay, &session, &job->end, err);
+	kr_relay_free(relay);
+	if (result == 0 && !job->end.started && !job->end.exec_errno)
+		result = explain_fault(run, &job->end, err);
+	return result;
+}
+
+/* A refusal belongs to the session as much as to the person: into its log, and an end that `view` can show. */
+static void
+record_failure(int folder, struct kr_log *log, const struct kr_error *err)
+{
+	char text[sizeof(err->message) + sizeof(err->hint) + 16], exit_text[32];
+	int n = snprintf(text, sizeof(text), "%s%s%s\n", err->message, err->hint[0] ? "; hint: " : "", err->hint);
+
+	kr_log_add(log, KR_LOG_NOTE, text, (size_t)n, kr_now_ms());
+	if (faccessat(folder, KG_EXIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return; /* the launcher's own word */
+	n = snprintf(exit_text, sizeof(exit_text), "%d 0 not-started\n", kr_error_exit_status(err->code));
+	(void)kr_file_write_at(folder, KG_EXIT_FILE, exit_text, (size_t)n, 0600, NULL); /* `view` then says lost */
+}
+
+static int
+run_job(struct run *run, struct job *job, struct kr_error *err)
+{
+	kr_auto_fd int folder = -1, facts_lock = -1;
+	struct kr_session_facts facts;
+	struct kr_log log;
+	int result = -1;
+
+	if (kr_session_paths_make(run->arena, &run->host, &run->item, &job->paths, err) < 0)
+		return -1;
+	folder = kr_path_open(job->paths.folder, O_RDONLY | O_DIRECTORY, err);
+	if (folder < 0)
+		return -1;
+	facts = (struct kr_session_facts){
+		.id = job->paths.id, .item = run->item.id, .repo = run->repo->path, .worktree = run->item.worktree,
+		.phase = kr_phase_name(job->phase), .purpose = job->purpose, .argv = job->argv, .started_ms = kr_now_ms(),
+	};
+	facts_lock = kr_session_facts_write(folder, &facts, err);
+	if (facts_lock < 0)
+		return -1;
+	kr_log_init(&log, folder, KR_LOG_LIMIT_BYTES);
+	job->plan = make_plan(run, job, err);
+	if (job->plan)
+		result = launch_and_follow(run, job, &log, err);
+	if (result < 0)
+		record_failure(folder, &log, err);
+	job->log_errno = log.sys_errno;
+	kr_log_close(&log);
+	return result;
+}
+
+/* ---- what happens once in an item ---- */
+
+/* What git complains of: its first "error: " or "fatal: " line, with up to three of the files that it lists below. */
+static const char *
+git_reason(struct run *run, const struct job *job)
+{
+	kr_auto_fd int folder = open(job->paths.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char tail[TAIL_BYTES + 1];
+	size_t n = folder < 0 ? 0 : kr_log_tail(folder, tail, TAIL_BYTES);
+	const char *reason = NULL;
+	int files = 0;
+
+	tail[n] = '\0';
+	for (char *line = tail, *next; *line; line = next) {
+		size_t len = strcspn(line, "\n");
+
+		next = line + len + (line[len] == '\n');
+		line[len] = '\0';
+		if (!reason && (kr_text_has_prefix(line, "error: ") || kr_text_has_prefix(line, "fatal: ")))
+			reason = kr_arena_dup(run->arena, line + strlen("error: "));
+		else if (reason && line[0] == '\t' && files < 3)
+			reason = kr_arena_printf(run->arena, "%s%s'%s'", reason, files++ ? ", " : " ", line + 1);
+	}
+	return reason ? reason : "git failed";
+}
+
+/* A home that the worker of another session never wrote to: git would read a configuration from it. */
+static const char *
+throwaway_home(struct run *run, struct kr_error *err)
+{
+	const char *home = kr_arena_printf(run->arena, "%s/sandbox-home/git-%ld-%llx", run->host.places.run_dir,
+		(long)getpid(), (unsigned long long)kr_now_ms());
+	kr_auto_fd int fd = kr_path_make_dirs(home, err);
+
+	return fd < 0 ? NULL : home;
+}
+
+static int
+move_worktree(struct run *run, struct kr_error *err)
+{
+	const char *const argv[] = { "git", kr_arena_printf(run->arena, "--git-dir=%s", run->item.git_dir),
+		kr_arena_printf(run->arena, "--work-tree=%s", run->item.worktree), "-c", "core.hooksPath=/dev/null", "-c",
+		"core.fsmonitor=false", "checkout", "-q", "--detach", run->item.wanted, NULL };
+	struct job job = { .purpose = "checkout", .phase = KR_PHASE_INSTALL, .argv = argv, .cwd = run->item.worktree,
+		.home = throwaway_home(run, err), .is_git = true, .in = -1, .out = -1, .err = -1 };
+	int result;
+
+	if (!job.home)
+		return -1;
+	result = run_job(run, &job, err);
+	(void)rmdir(job.home); /* git leaves nothing in it */
+	if (result < 0)
+		return kr_wrap(err, "cannot move the worktree of item '%s'", run->item.id);
+	if (kr_session_exit_status(&job.end) == 0)
+		return kr_item_moved(&run->host, run->repo, &run->item, err);
+	kr_fail(err, KR_E_BUSY, "cannot move the worktree of item '%s' to commit %.12s: %s", run->item.id,
+		run->item.wanted, git_reason(run, &job));
+	return kr_hint(err, "--keep runs on the worktree as it is, --item NAME in another one; it lies in '%s'",
+		run->item.worktree);
+}
+
+static int
+set_up(struct run *run, struct kr_error *err)
+{
+	const char *const argv[] = { "/bin/sh", "-c", run->repo->setup_command, NULL };
+	struct job job = { .purpose = "setup", .phase = KR_PHASE_INSTALL, .argv = argv, .cwd = run->item.worktree,
+		.in = -1, .out = STDERR_FILENO, .err = STDERR_FILENO };
+
+	say("setting up item '%s': %s", run->item.id, run->repo->setup_command);
+	if (run_job(run, &job, err) < 0)
+		return kr_wrap(err, "the setup command of '%s'", run->repo->name);
+	if (kr_session_exit_status(&job.end) == 0)
+		return kr_item_set_up(&run->host, run->repo, &run->item, err);
+	if (job.end.signal)
+		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' was ended by signal %d", run->repo->name, job.end.signal);
+	else
+		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' failed with exit code %d", run->repo->name,
+			kr_session_exit_status(&job.end));
+	return kr_hint(err, "what it said is above and in 'kraft view logs %s'; it runs again next time", job.paths.id);
+}
+
+static int
+prepare_item(struct run *run, struct kr_error *err)
+{
+	const char *setup = run->repo->setup_command;
+
+	if (run->item.state == KR_ITEM_NEEDS_CHECKOUT && move_worktree(run, err) < 0)
+		return -1;
+	if (!run->item.setup_done && setup && *setup && set_up(run, err) < 0)
+		return -1;
+	return kr_item_share(&run->item, err);
+}
+
+/* ---- the way there ---- */
+
+static int
+refuse_root(struct kr_error *err)
+{
+	if (geteuid() != 0 && getuid() != 0)
+		return 0;
+	kr_fail(err, KR_E_REFUSED, "the sandbox does not run as root"); /* OS-LCH-14 */
+	return kr_hint(err, "run kraft as an ordinary user; in a container make one first, for instance 'useradd -m me'");
+}
+
+static int
+find_phase(struct run *run, struct kr_error *err)
+{
+	const char *name = run->want->phase ? run->want->phase : "runtime";
+
+	for (int phase = 0; phase < KR_PHASE_COUNT; phase++)
+		if (strcmp(name, kr_phase_name((enum kr_phase)phase)) == 0) {
+			run->phase = (enum kr_phase)phase;
+			return 0;
+		}
+	kr_fail(err, KR_E_USAGE, "there is no phase '%s'", name);
+	return kr_hint(err, "one of 'install', 'runtime'");
+}
+
+static const char *
+where_we_stand(struct run *run, struct kr_error *err)
+{
+	char cwd[KR_PATH_MAX];
+
+	if (!getcwd(cwd, sizeof(cwd))) {
+		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot tell the current directory");
+		return NULL;
+	}
+	return kr_arena_dup(run->arena, cwd);
+}
+
+static int
+find_repo(struct run *run, const char *here, struct kr_error *err)
+{
+	const char *start = run->want->repo ? kr_path_join(run->arena, here, run->want->repo) : here;
+	const struct kr_repos *repos;
+
+	if (!start)
+		return kr_fail(err, KR_E_USAGE, "'%s' is too long for a path", run->want->repo);
+	if (kr_checkout_find(run->arena, start, &run->checkout, err) < 0)
+		return -1;
+	repos = kr_repos_load(run->arena, &run->host.places, err);
+	if (!repos)
+		return -1;
+	for (size_t i = 0; i < repos->warnings.n; i++)
+		say("%s", repos->warnings.v[i]);
+	run->repo = kr_repos_find(repos, run->checkout.root);
+	if (run->repo)
+		return 0;
+	kr_fail(err, KR_E_CONFIG, "'%s' is not connected to kraft", run->checkout.root);
+	return kr_hint(err, "'kraft repo connect %s' writes its entry in '%s'", run->want->repo ? run->want->repo : ".",
+		repos->file);
+}
+
+/*
+ * The same subdirectory of the worktree, or the nearest one above it that the worktree has: a directory that is not
+ * committed is not there. Looked up without following links, which a worker could have made.
+ */
+static const char *
+find_cwd(struct run *run, const char *here)
+{
+	const char *worktree = run->item.worktree, *cwd = worktree, *wanted;
+
+	if (!kr_path_is_within(here, run->checkout.root))
+		return worktree;
+	wanted = cwd = kr_path_clean(run->arena, kr_arena_printf(run->arena, "%s/%s", worktree, here + strlen(run->checkout.root)));
+	while (cwd && strcmp(cwd, worktree) != 0) {
+		kr_auto_fd int fd = kr_path_open(cwd, O_PATH | O_DIRECTORY, NULL);
+
+		if (fd >= 0)
+			break;
+		cwd = kr_path_dirname(run->arena, cwd);
+	}
+	if (cwd != wanted)
+		say("'%s' is not in the worktree, so the command starts in '%s'", here, cwd);
+	return cwd;
+}
+
+/* ---- after the command ---- */
+
+static void
+tell_outside(struct run *run, const struct job *job)
+{
+	kr_auto_fd int folder = open(job->paths.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char *tail = kr_arena_alloc(run->arena, KR_OUTSIDE_BYTES);
+	size_t n = folder < 0 ? 0 : kr_log_tail(folder, tail, KR_OUTSIDE_BYTES);
+	struct kr_outside found[KR_OUTSIDE_MAX];
+	size_t count = kr_outside_find(run->arena, &run->host, job->plan, tail, n, found);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!found[i].expose)
+			say("'%s' is in your checkout, which is not shown; the command runs in '%s'", found[i].path,
+				run->item.worktree);
+		else
+			say("'%s' exists here but not in the sandbox; to show it, add '%s' to the expose list of '%s' in '%s/repos.yaml'",
+				found[i].path, found[i].expose, run->repo->name, run->host.places.config_dir);
+	}
+}
+
+static void
+sum_up(struct run *run, const struct job *job)
+{
+	if (job->end.write_errno)
+		say("cannot write what the command says: %s; it is in 'kraft view logs %s'", strerror(job->end.write_errno),
+			job->paths.id);
+	if (job->log_errno)
+		say("the log of this session ends early: %s", strerror(job->log_errno));
+	if (kr_session_exit_status(&job->end) != 0)
+		tell_outside(run, job);
+	tell_changes(run, true);
+}
+
+static int
+run_command(struct run *run, const char *here, struct kr_error *err)
+{
+	struct job job = {
+		.purpose = run->want->purpose, .phase = run->phase, .argv = run->want->argv, .cwd = find_cwd(run, here),
+		.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
+		.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO,
+	};
+	int status;
+
+	tell_changes(run, false);
+	if (run_job(run, &job, err) < 0)
+		return -1;
+	sum_up(run, &job);
+	status = kr_session_exit_status(&job.end);
+	return status == 0 && job.end.write_errno ? 1 : status;
+}
+
+static int
+run_in_item(struct run *run, const char *here, struct kr_error *err)
+{
+	const struct kr_item_want want = {
+		.id = run->want->item, .with_changes = run->want->with_changes, .keep = run->want->keep
+	};
+	int result;
+
+	if (kr_item_open(run->arena, &run->host, &run->checkout, run->repo, &want, &run->item, err) < 0)
+		return -1;
+	for (size_t i = 0; i < run->item.notes.n; i++)
+		say("%s", run->item.notes.v[i]);
+	result = prepare_item(run, err);
+	if (result == 0)
+		result = run_command(run, here, err);
+	kr_item_close(&run->item);
+	return result;
+}
+
+int
+kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
+{
+	struct run run = { .arena = arena, .want = want, .changes.told = true };
+	const char *here;
+	int result;
+
+	if (refuse_root(err) < 0 || find_phase(&run, err) < 0 || kr_host_gather(arena, &run.host, err) < 0 ||
+		kr_host_prepare_dirs(&run.host, err) < 0)
+		return -1;
+	here = where_we_stand(&run, err);
+	if (!here || find_repo(&run, here, err) < 0)
+		return -1;
+	run.changes.told = false;
+	start_changes(&run);
+	result = run_in_item(&run, here, err);
+	if (!run.changes.told)
+		kr_git_abandon(&run.changes.git);
+	return result;
+}

@@ -1,0 +1,362 @@
+/*
+ * Golden plans: tests/golden/plan/<case>/{repos.yaml,host.json} in, expected.plan (what `kraft explain`
+ * prints) and expected.bwrap (bubblewrap's arguments, one a line) out; expected.json where host.json says
+ * "json": true. A refused launch has only expected.plan, with the error and the lookup told so far.
+ *
+ * KRAFT_GOLDEN=write renews the expected files; their diff is read as a change of what a worker can see.
+ *
+ * host.json, over the defaults of base.json: "about" (one sentence), "files" (see support/fake_fs.h), "many"
+ * ([{"path": "/x/%d", "what": "file", "count": 3}]), "environment" (replaces the default one, by name),
+ * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git"}.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#include "backend/backend.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "fake_fs.h"
+#include "plan/plan.h"
+
+enum { OUT_BYTES = 1 << 20 };
+
+struct golden {
+	struct kr_arena arena;
+	const char *name, *directory; /* of the case */
+	json_t *base, *json;
+	struct fake_fs fake;
+	struct kr_fs fs;
+	struct kr_host host;
+	struct kr_request request;
+	const struct kr_repos *repos;
+};
+
+static const char *
+file_of(struct golden *g, const char *name)
+{
+	return kr_arena_printf(&g->arena, "%s/%s", g->directory, name);
+}
+
+static json_t *
+load(const char *path)
+{
+	json_error_t error;
+	json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+
+	if (!json) {
+		fprintf(stderr, "%s:%d:%d: %s\n", path, error.line, error.column, error.text);
+		exit(2);
+	}
+	return json;
+}
+
+static const char *
+string_of(struct golden *g, const json_t *object, const char *key, const char *fallback)
+{
+	const json_t *value = json_object_get(object, key);
+
+	return json_is_string(value) ? kr_arena_dup(&g->arena, json_string_value(value)) : fallback;
+}
+
+/* ---- the host ---- */
+
+struct entries {
+	struct fake_entry *v;
+	size_t n, cap;
+};
+
+/* A later entry replaces an earlier one; "none" takes it away. */
+static void
+put_entry(struct golden *g, struct entries *list, const char *path, const char *what)
+{
+	size_t i = 0;
+
+	while (i < list->n && strcmp(list->v[i].path, path) != 0)
+		i++;
+	if (strcmp(what, "none") == 0) {
+		if (i < list->n)
+			list->v[i] = list->v[--list->n];
+		return;
+	}
+	if (i == list->n) {
+		if (list->n + 2 > list->cap) {
+			list->cap = list->cap ? list->cap * 2 : 64;
+			list->v = kr_xrealloc(list->v, list->cap * sizeof(*list->v));
+		}
+		list->n++;
+	}
+	list->v[i] = (struct fake_entry){ kr_arena_dup(&g->arena, path), kr_arena_dup(&g->arena, what) };
+}
+
+/* "/x/%d" with the number in it. */
+static const char *
+numbered(struct golden *g, const char *pattern, int number)
+{
+	size_t n = strcspn(pattern, "%");
+
+	return kr_arena_printf(
+		&g->arena, "%.*s%03d%s", (int)n, pattern, number, pattern[n] ? pattern + n + 2 : "");
+}
+
+static void
+put_entries(struct golden *g, struct entries *list, json_t *source)
+{
+	const char *path;
+	json_t *what, *many;
+	size_t i;
+
+	json_object_foreach(json_object_get(source, "files"), path, what)
+		put_entry(g, list, path, json_string_value(what));
+	json_array_foreach(json_object_get(source, "many"), i, many)
+	{
+		int count = (int)json_integer_value(json_object_get(many, "count"));
+
+		for (int k = 1; k <= count; k++)
+			put_entry(
+				g, list, numbered(g, string_of(g, many, "path", ""), k), string_of(g, many, "what", "file"));
+	}
+}
+
+static void
+make_host(struct golden *g, struct entries *list)
+{
+	json_t *places = json_object_get(g->json, "places"),
+		   *environment = json_object_get(g->json, "environment"), *value;
+	struct kr_places *p = &g->host.places;
+	struct kr_strs block = { 0 };
+	const char *name;
+
+	put_entries(g, list, g->base);
+	put_entries(g, list, g->json);
+	list->v[list->n] = (struct fake_entry){ NULL, NULL };
+	g->fake = (struct fake_fs){ .entries = list->v };
+	g->fs = fake_fs_view(&g->fake);
+	p->home = string_of(g, places, "home", "/home/ada");
+	p->kraft_home = string_of(g, places, "kraft_home", kr_path_join(&g->arena, p->home, ".kraft"));
+	p->run_dir = string_of(g, places, "run_dir", kr_path_join(&g->arena, p->kraft_home, "run"));
+	p->config_dir = string_of(g, places, "config_dir", kr_path_join(&g->arena, p->kraft_home, "config"));
+	if (!environment)
+		environment = json_object_get(g->base, "environment");
+	json_object_foreach(environment, name, value)
+		kr_strs_add(&g->arena, &block, kr_arena_printf(&g->arena, "%s=%s", name, json_string_value(value)));
+	if (!block.n)
+		block.v = kr_arena_alloc(&g->arena, sizeof(*block.v));
+	g->host.fs = &g->fs;
+	g->host.user = "ada";
+	g->host.environment = block.v;
+	g->host.guest_dir = "/usr/libexec/kraft/guest";
+}
+
+/* ---- the request ---- */
+
+static void
+make_request(struct golden *g)
+{
+	json_t *request = json_object_get(g->json, "request"), *word;
+	const char *run = g->host.places.run_dir;
+	struct kr_request *r = &g->request;
+	struct kr_strs argv = { 0 };
+	size_t i;
+
+	json_array_foreach(json_object_get(request, "argv"), i, word)
+		kr_strs_add(&g->arena, &argv, kr_arena_dup(&g->arena, json_string_value(word)));
+	if (!argv.n)
+		kr_strs_add(&g->arena, &argv, "make");
+	*r = (struct kr_request){
+		.repo = &g->repos->repo[0],
+		.phase = strcmp(string_of(g, request, "phase", "runtime"), "install") == 0 ? KR_PHASE_INSTALL
+																				   : KR_PHASE_RUNTIME,
+		.item = "run-app",
+		.session = "00112233aabbccdd",
+		.worktree = kr_path_join(&g->arena, run, "worktrees/run-app"),
+		.checkout = g->repos->repo[0].path,
+		.home = kr_path_join(&g->arena, run, "sandbox-home/run-app"),
+		.results_dir = kr_path_join(&g->arena, run, "results/run-app"),
+		.result_file = kr_path_join(&g->arena, run, "results/run-app/00112233aabbccdd.json"),
+		.channel_dir = kr_path_join(&g->arena, run, "sn/00112233aabbccdd"),
+		.argv = argv.v,
+		.terminal = json_is_true(json_object_get(request, "terminal")),
+	};
+	r->cwd = kr_path_join(&g->arena, r->worktree, string_of(g, request, "cwd", "."));
+	if (json_is_true(json_object_get(request, "git"))) {
+		r->git_common = kr_path_join(&g->arena, r->checkout, ".git");
+		r->git_dir = kr_path_join(&g->arena, r->checkout, ".git/worktrees/run-app");
+	}
+}
+
+/* ---- comparing ---- */
+
+static bool
+writing(void)
+{
+	const char *mode = getenv("KRAFT_GOLDEN");
+
+	return mode && strcmp(mode, "write") == 0;
+}
+
+/* Tells the first line that differs. */
+static void
+tell_difference(const char *name, const char *expected, const char *got)
+{
+	int line = 1;
+
+	for (;; line++) {
+		size_t n = strcspn(expected, "\n"), m = strcspn(got, "\n");
+
+		if (n != m || memcmp(expected, got, n) != 0 || !expected[n] || !got[m])
+			break;
+		expected += n + 1;
+		got += m + 1;
+	}
+	printf("# %s differs at line %d\n# expected: %.*s\n# got:      %.*s\n", name, line,
+		(int)strcspn(expected, "\n"), expected, (int)strcspn(got, "\n"), got);
+}
+
+/* out NULL: the file must not be there. */
+static bool
+compare(struct golden *g, const char *name, const struct kr_buf *out)
+{
+	const char *path = file_of(g, name), *got = out ? out->data : NULL;
+	kr_auto_buf struct kr_buf expected = KR_BUF(OUT_BYTES);
+
+	if (writing()) {
+		(void)unlink(path);
+		return !out || kr_file_write_at(AT_FDCWD, path, got, out->len, 0644, NULL) == 0;
+	}
+	if (kr_file_read_at(AT_FDCWD, path, &expected, NULL) < 0) {
+		if (out)
+			printf("# %s is missing\n", name);
+		return !out;
+	}
+	if (!out) {
+		printf("# %s should not be there\n", name);
+		return false;
+	}
+	if (expected.len == out->len && memcmp(expected.data, got, out->len) == 0)
+		return true;
+	tell_difference(name, expected.data ? expected.data : "", got);
+	return false;
+}
+
+static void
+print_refusal(const struct kr_error *err, const struct kr_strs *lookup, struct kr_buf *out)
+{
+	kr_buf_addf(out, "%s: ", kr_error_name(err->code));
+	if (err->place.line)
+		kr_buf_addf(out, "%s:%u:%u: ", err->place.path, err->place.line, err->place.column);
+	kr_buf_addf(out, "%s\n", err->message);
+	if (err->hint[0])
+		kr_buf_addf(out, "hint: %s\n", err->hint);
+	for (size_t i = 0; i < lookup->n; i++)
+		kr_buf_addf(out, "  %s\n", lookup->v[i]);
+}
+
+static bool
+compare_arguments(struct golden *g, const struct kr_plan *plan)
+{
+	static const struct kr_bwrap bwrap = { .path = "/usr/bin/bwrap", .version = { 0, 8, 0 } };
+	struct kr_bwrap_render render = { 0 };
+	struct kr_error err = { 0 };
+	bool same;
+
+	if (kr_bwrap_args(plan, &bwrap, NULL, NULL, NULL, "/home/ada/.kraft/run/empty", &render, &err) < 0) {
+		printf("# %s\n", err.message);
+		return false;
+	}
+	for (size_t i = 0; i < render.args.len; i++)
+		if (render.args.data[i] == '\0')
+			render.args.data[i] = '\n';
+	same = compare(g, "expected.bwrap", &render.args);
+	kr_buf_fini(&render.args);
+	kr_buf_fini(&render.verify);
+	return same;
+}
+
+static bool
+compare_plan(struct golden *g)
+{
+	kr_auto_buf struct kr_buf text = KR_BUF(OUT_BYTES), json = KR_BUF(OUT_BYTES);
+	struct kr_strs lookup = { 0 };
+	struct kr_error err = { 0 };
+	bool wants_json = json_is_true(json_object_get(g->json, "json")), same;
+	const struct kr_plan *plan = kr_plan_build(&g->arena, &g->host, &g->request, &lookup, &err);
+
+	if (!plan) {
+		print_refusal(&err, &lookup, &text);
+		same = compare(g, "expected.plan", &text);
+		return compare(g, "expected.bwrap", NULL) && same;
+	}
+	kr_plan_print(plan, NULL, &text);
+	same = compare(g, "expected.plan", &text);
+	if (wants_json) {
+		kr_plan_print_json(plan, NULL, &json);
+		same = compare(g, "expected.json", &json) && same;
+	}
+	return compare_arguments(g, plan) && same;
+}
+
+static bool
+run_case(const char *top, const char *name)
+{
+	struct golden g = { .name = name };
+	struct entries list = { 0 };
+	kr_auto_buf struct kr_buf yaml = KR_BUF(OUT_BYTES);
+	struct kr_error err = { 0 };
+	bool same = false;
+
+	g.directory = kr_arena_printf(&g.arena, "%s/%s", top, name);
+	g.base = load(kr_arena_printf(&g.arena, "%s/../base.json", top));
+	g.json = load(file_of(&g, "host.json"));
+	make_host(&g, &list);
+	if (kr_file_read_at(AT_FDCWD, file_of(&g, "repos.yaml"), &yaml, &err) == 0)
+		g.repos = kr_repos_parse(&g.arena, "repos.yaml", yaml.data, yaml.len, &g.host.places, &err);
+	if (g.repos && g.repos->repo_count == 1) {
+		make_request(&g);
+		same = compare_plan(&g);
+	} else {
+		printf("# %s:%u: %s\n", name, err.place.line, err.message);
+	}
+	json_decref(g.base);
+	json_decref(g.json);
+	free(list.v);
+	kr_arena_fini(&g.arena);
+	return same;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *top = argc > 1 ? argv[1] : KR_TEST_DIR "/golden/plan";
+	struct kr_arena arena = { 0 };
+	struct kr_strs names = { 0 };
+	DIR *dir = opendir(top);
+	int failed = 0;
+
+	if (!dir) {
+		fprintf(stderr, "%s: %s\n", top, strerror(errno));
+		return 2;
+	}
+	for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+		if (e->d_name[0] != '.')
+			kr_strs_add(&arena, &names, kr_arena_dup(&arena, e->d_name));
+	(void)closedir(dir);
+	qsort(names.v, names.n, sizeof(*names.v), by_name);
+	printf("1..%zu\n", names.n);
+	for (size_t i = 0; i < names.n; i++) {
+		bool ok = run_case(top, names.v[i]);
+
+		printf("%sok %zu - %s\n", ok ? "" : "not ", i + 1, names.v[i]);
+		failed += !ok;
+	}
+	kr_arena_fini(&arena);
+	return failed ? 1 : 0;
+}

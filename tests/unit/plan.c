@@ -1,0 +1,347 @@
+/* plan/: what the golden plans do not show: limits, order, bounds of the search, and that no secret is
+ * printed. */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "base/path.h"
+#include "plan_case.h"
+
+#include <cmocka.h>
+
+static const struct kr_step *
+step_at(const struct kr_plan *plan, enum kr_step_kind kind, const char *path)
+{
+	for (size_t i = 0; i < plan->step_count; i++)
+		if (plan->steps[i].kind == kind && strcmp(plan->steps[i].path, path) == 0)
+			return &plan->steps[i];
+	return NULL;
+}
+
+/* OS-MNT-10 */
+static void
+an_exposed_path_is_shown_read_only_and_checked_again(void **state)
+{
+	static const struct fake_entry entries[] = { { "/srv/t/x", "file" }, { NULL, NULL } };
+	struct plan_case c;
+	const struct kr_plan *plan;
+	const struct kr_step *step;
+
+	(void)state;
+	plan_case_init(&c, entries, "make");
+	plan_case_expose(&c, "/srv/t");
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	step = step_at(plan, KR_STEP_BIND_RO, "/srv/t");
+	KR_BUG_IF(!step);
+	assert_int_equal(step->check, KR_CHECK_PROTECT);
+	assert_string_equal(step->source, "/srv/t");
+	assert_string_equal(plan->exec_path, "/usr/bin/make");
+	plan_case_fini(&c);
+}
+
+/* OS-MNT-06, OS-MNT-11: of KRAFT_HOME only the item's and the session's own places. */
+static void
+nothing_else_of_kraft_home_is_shown(void **state)
+{
+	static const char *const allowed[] = { CASE_WORKTREE, "/home/ada/.kraft/run/sandbox-home/w",
+		"/home/ada/.kraft/run/results/w", "/home/ada/.kraft/run/results/w/s.json",
+		"/home/ada/.kraft/run/sn/s", CASE_WORKTREE "/.git" };
+	struct plan_case c;
+	const struct kr_plan *plan;
+	size_t seen = 0;
+
+	(void)state;
+	plan_case_init(&c, NULL, "make");
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	for (size_t i = 0; i < plan->step_count; i++) {
+		bool known = false;
+
+		if (!kr_path_is_within(plan->steps[i].path, "/home"))
+			continue;
+		for (size_t k = 0; k < KR_COUNT(allowed); k++)
+			known = known || strcmp(plan->steps[i].path, allowed[k]) == 0;
+		assert_true(known);
+		seen++;
+	}
+	assert_int_equal(seen, KR_COUNT(allowed));
+	plan_case_fini(&c);
+}
+
+/* A mount hides what was mounted below it before; the sealing of / and /dev ends the list. */
+static void
+parents_come_before_children(void **state)
+{
+	static const struct fake_entry entries[] = { { "/srv/t/x", "file" }, { "/srv/t-x/.npmrc", "file" },
+		{ "/opt/t/bin/tool", "exec" }, { "/srv/l", "-> t" }, { NULL, NULL } };
+	struct plan_case c;
+	const struct kr_plan *plan;
+
+	(void)state;
+	plan_case_init(&c, entries, "tool");
+	plan_case_expose(&c, "/srv/t-x");
+	plan_case_expose(&c, "/srv/l");
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	for (size_t i = 0; i + 2 < plan->step_count; i++)
+		for (size_t k = i + 1; k + 2 < plan->step_count; k++)
+			assert_false(kr_path_is_within(plan->steps[i].path, plan->steps[k].path));
+	assert_int_equal(plan->steps[plan->step_count - 2].kind, KR_STEP_READ_ONLY);
+	assert_string_equal(plan->steps[plan->step_count - 2].path, "/");
+	assert_string_equal(plan->steps[plan->step_count - 1].path, "/dev");
+	plan_case_fini(&c);
+}
+
+/* 300 exposed paths and masks work, one more is refused with the count. */
+static void
+three_hundred_binds_are_the_limit(void **state)
+{
+	(void)state;
+	for (int count = KR_PLAN_BINDS_MAX; count <= KR_PLAN_BINDS_MAX + 1; count++) {
+		struct fake_entry entries[KR_PLAN_BINDS_MAX + 2] = { { NULL, NULL } };
+		struct kr_arena arena = { 0 };
+		struct plan_case c;
+		const struct kr_plan *plan;
+
+		for (int i = 0; i < count; i++)
+			entries[i] = (struct fake_entry){ kr_arena_printf(&arena, "/srv/d%03d/x", i), "file" };
+		plan_case_init(&c, entries, "make");
+		for (int i = 0; i < count; i++)
+			plan_case_expose(&c, kr_arena_printf(&arena, "/srv/d%03d", i));
+		plan = plan_case_build(&c);
+		if (count == KR_PLAN_BINDS_MAX) {
+			assert_non_null(plan);
+			assert_int_equal(plan->expose_and_mask_count, KR_PLAN_BINDS_MAX);
+		} else {
+			assert_null(plan);
+			assert_int_equal(c.err.code, KR_E_LIMIT);
+			assert_non_null(strstr(c.err.message, "301"));
+		}
+		plan_case_fini(&c);
+		kr_arena_fini(&arena);
+	}
+}
+
+/* ---- the search ---- */
+
+static size_t flood_entries;
+static struct kr_fs plain;
+
+/* /srv/flood holds flood_entries files; everything else is as in the fake. */
+static int
+flood(void *context, const char *path,
+	bool (*visit)(void *visit_context, const char *name, enum kr_fs_type type), void *visit_context)
+{
+	if (strcmp(path, "/srv/flood") != 0)
+		return plain.list(context, path, visit, visit_context);
+	for (size_t i = 0; i < flood_entries; i++)
+		if (!visit(visit_context, "x", KR_FS_FILE))
+			return 0;
+	return 0;
+}
+
+static void
+the_search_is_bounded(void **state)
+{
+	static const struct fake_entry entries[] = { { "/srv/flood", "dir" }, { NULL, NULL } };
+
+	(void)state;
+	for (int over = 0; over <= 1; over++) {
+		struct plan_case c;
+
+		plan_case_init(&c, entries, "make");
+		plan_case_expose(&c, "/srv/flood");
+		plain = c.fs;
+		c.fs.list = flood;
+		flood_entries = KR_SCAN_ENTRIES + (size_t)over;
+		assert_int_equal(plan_case_build(&c) == NULL, over);
+		if (over) {
+			assert_int_equal(c.err.code, KR_E_LIMIT);
+			assert_non_null(strstr(c.err.message, "'/srv/flood'"));
+		}
+		plan_case_fini(&c);
+	}
+}
+
+/* Start cost does not move with the size of the worktree: nothing in it is listed. */
+static void
+the_worktree_is_not_listed(void **state)
+{
+	static const struct fake_entry entries[] = { { CASE_WORKTREE "/a/b/c/.npmrc", "file" },
+		{ CASE_WORKTREE "/a/s", "socket" }, { NULL, NULL } };
+	struct plan_case c;
+
+	(void)state;
+	plan_case_init(&c, entries, "make");
+	assert_non_null(plan_case_build(&c));
+	assert_int_equal(c.fake.lists, 0);
+	plan_case_fini(&c);
+}
+
+/* A command's directory that is refused late leaves no mask of a file that is not shown. */
+static void
+a_refused_directory_leaves_no_masks(void **state)
+{
+	static const struct fake_entry entries[] = { { "/opt/t/bin/tool", "exec" }, { "/opt/t/.npmrc", "file" },
+		{ "/opt/t/z/sock", "socket" }, { NULL, NULL } };
+	struct plan_case c;
+	const struct kr_plan *plan;
+
+	(void)state;
+	plan_case_init(&c, entries, "make");
+	c.repo.test_command = "tool --all";
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	assert_null(step_at(plan, KR_STEP_MASK, "/opt/t/.npmrc"));
+	assert_null(step_at(plan, KR_STEP_BIND_RO, "/opt/t"));
+	assert_int_equal(plan->notes.n, 1);
+	assert_non_null(strstr(plan->notes.v[0], "test_command"));
+	plan_case_fini(&c);
+}
+
+/* ---- environment and printing ---- */
+
+static void
+names_are_sorted_and_unique(void **state)
+{
+	static struct kr_env_literal literals[] = { { "B", "1", { 0, 0 } }, { "USER", "x", { 0, 0 } },
+		{ "A", "2", { 0, 0 } } };
+	struct plan_case c;
+	const struct kr_plan *plan;
+
+	(void)state;
+	plan_case_init(&c, NULL, "make");
+	c.repo.env = literals;
+	c.repo.env_count = KR_COUNT(literals);
+	kr_strs_add(&c.arena, &c.repo.env_passthrough, "HOME");
+	kr_strs_add(&c.arena, &c.repo.env_passthrough, "ANTHROPIC_API_KEY");
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	for (size_t i = 1; i < plan->env_count; i++)
+		assert_true(strcmp(plan->env[i - 1].name, plan->env[i].name) < 0);
+	for (size_t i = 0; i < plan->env_count; i++)
+		if (strcmp(plan->env[i].name, "HOME") == 0)
+			assert_string_equal(plan->env[i].value, c.request.home);
+	plan_case_fini(&c);
+}
+
+static void
+secrets_are_never_printed(void **state)
+{
+	static struct kr_env_literal literals[] = { { "API", "repo-secret", { 0, 0 } },
+		{ "PATH", "/repo-secret", { 0, 0 } } };
+	kr_auto_buf struct kr_buf text = KR_BUF(1 << 20), json = KR_BUF(1 << 20);
+	struct plan_case c;
+	const struct kr_plan *plan;
+
+	(void)state;
+	plan_case_init(&c, NULL, "make");
+	c.repo.env = literals;
+	c.repo.env_count = KR_COUNT(literals);
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	kr_plan_print(plan, NULL, &text);
+	kr_plan_print_json(plan, NULL, &json);
+	assert_null(strstr(text.data, "secret"));
+	assert_null(strstr(json.data, "secret"));
+	assert_non_null(strstr(text.data, "ANTHROPIC_API_KEY"));
+	assert_non_null(strstr(json.data, "\"API\""));
+	plan_case_fini(&c);
+}
+
+static void
+kernel_rules_are_printed_when_given(void **state)
+{
+	kr_auto_buf struct kr_buf text = KR_BUF(1 << 20), json = KR_BUF(1 << 20);
+	struct kr_strs rules = { 0 };
+	struct plan_case c;
+	const struct kr_plan *plan;
+
+	(void)state;
+	plan_case_init(&c, NULL, "make");
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	kr_strs_add(&c.arena, &rules, "EPERM keyctl");
+	kr_plan_print(plan, &rules, &text);
+	kr_plan_print_json(plan, &rules, &json);
+	assert_non_null(strstr(text.data, "\nkernel\n  EPERM keyctl\n"));
+	assert_non_null(strstr(json.data, "EPERM keyctl"));
+	plan_case_fini(&c);
+}
+
+/* Bytes that are no UTF-8 in a path do not break the JSON. */
+static void
+json_survives_any_bytes(void **state)
+{
+	kr_auto_buf struct kr_buf json = KR_BUF(1 << 20);
+	static const struct fake_entry entries[] = { { "/srv/\xff/x", "file" }, { NULL, NULL } };
+	struct plan_case c;
+	const struct kr_plan *plan;
+
+	(void)state;
+	plan_case_init(&c, entries, "make");
+	plan_case_expose(&c, "/srv/\xff");
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	kr_plan_print_json(plan, NULL, &json);
+	assert_non_null(strstr(json.data, "/srv/\\\\xff"));
+	plan_case_fini(&c);
+}
+
+static void
+a_refusal_keeps_the_lookup(void **state)
+{
+	struct plan_case c;
+
+	(void)state;
+	plan_case_init(&c, NULL, "nothing-like-it");
+	assert_null(plan_case_build(&c));
+	assert_int_equal(c.err.code, KR_E_REFUSED);
+	assert_true(c.lookup.n > 0);
+	plan_case_fini(&c);
+}
+
+/* The same input gives the same plan, byte by byte. */
+static void
+a_plan_is_a_function_of_its_input(void **state)
+{
+	static const struct fake_entry entries[] = { { "/srv/t/.npmrc", "file" },
+		{ "/opt/t/bin/tool", "#!/usr/bin/env sh\n" }, { NULL, NULL } };
+	kr_auto_buf struct kr_buf first = KR_BUF(1 << 20), second = KR_BUF(1 << 20);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct plan_case c;
+		const struct kr_plan *plan;
+
+		plan_case_init(&c, entries, "tool");
+		plan_case_expose(&c, "/srv/t");
+		plan = plan_case_build(&c);
+		assert_non_null(plan);
+		kr_plan_print_json(plan, NULL, i ? &second : &first);
+		plan_case_fini(&c);
+	}
+	assert_string_equal(first.data, second.data);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exposed_path_is_shown_read_only_and_checked_again),
+		cmocka_unit_test(nothing_else_of_kraft_home_is_shown),
+		cmocka_unit_test(parents_come_before_children),
+		cmocka_unit_test(three_hundred_binds_are_the_limit),
+		cmocka_unit_test(the_search_is_bounded),
+		cmocka_unit_test(the_worktree_is_not_listed),
+		cmocka_unit_test(a_refused_directory_leaves_no_masks),
+		cmocka_unit_test(names_are_sorted_and_unique),
+		cmocka_unit_test(secrets_are_never_printed),
+		cmocka_unit_test(kernel_rules_are_printed_when_given),
+		cmocka_unit_test(json_survives_any_bytes),
+		cmocka_unit_test(a_refusal_keeps_the_lookup),
+		cmocka_unit_test(a_plan_is_a_function_of_its_input),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
