@@ -13,6 +13,10 @@
 	X(shell)                                                                                       \
 	X(view_sessions)                                                                               \
 	X(view_logs)                                                                                   \
+	X(repo_connect)                                                                                \
+	X(repo_list)                                                                                   \
+	X(repo_disconnect)                                                                             \
+	X(repo_path)                                                                                   \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;

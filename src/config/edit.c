@@ -217,23 +217,10 @@ block_text(struct edit *edit, const char *head, size_t indent, const char *entry
 static void
 flow_scalar(struct kr_buf *buf, const struct kr_yaml_node *node)
 {
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./";
-
-	if (node->plain && !*node->text) {
-		kr_buf_adds(buf, "null");
-		return;
-	}
-	if (node->plain && !node->text[strspn(node->text, safe)]) {
-		kr_buf_adds(buf, node->text);
-		return;
-	}
-	kr_buf_adds(buf, "\"");
-	for (const unsigned char *p = (const unsigned char *)node->text; *p; p++)
-		if (*p < 0x20 || *p == 0x7f)
-			kr_buf_addf(buf, "\\x%02x", *p);
-		else
-			kr_buf_addf(buf, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
-	kr_buf_adds(buf, "\"");
+	if (kr_yaml_value(node) == KR_VALUE_STRING)
+		kr_yaml_add_string(buf, node->text);
+	else
+		kr_buf_adds(buf, *node->text ? node->text : "null"); /* numbers and the like are safe as they stand */
 }
 
 /* Our own entry on one line, for a list that a person wrote in brackets. Recursive, to the parser's depth limit. */

@@ -570,6 +570,56 @@ kr_yaml_get(const struct kr_yaml_node *mapping, const char *name)
 	return NULL;
 }
 
+/* ---- writing one text ---- */
+
+/* Letters, digits and a few marks with single blanks between words, that no rule of YAML takes for anything else. */
+static bool
+is_plain_safe(const char *text)
+{
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=@ ";
+	const struct kr_yaml_node node = { .type = KR_YAML_SCALAR, .plain = true, .text = text };
+	size_t n = strlen(text);
+
+	return n && !strchr("-+=@ .", text[0]) && text[n - 1] != ' ' && !text[strspn(text, safe)] &&
+		!strstr(text, "  ") && kr_yaml_value(&node) == KR_VALUE_STRING;
+}
+
+static uint32_t
+code_point(const unsigned char *s, size_t len)
+{
+	uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
+
+	for (size_t i = 1; i < len; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	return c;
+}
+
+void
+kr_yaml_add_string(struct kr_buf *out, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (is_plain_safe(text)) {
+		kr_buf_adds(out, text);
+		return;
+	}
+	kr_buf_adds(out, "\"");
+	for (size_t i = 0, len; i < n; i += len) {
+		const unsigned char *s = (const unsigned char *)text + i;
+
+		len = character_bytes(text + i, n - i);
+		if (*s == '"' || *s == '\\')
+			kr_buf_addf(out, "\\%c", *s);
+		else if (*s == '\t' || *s == '\n' || *s == '\r')
+			kr_buf_adds(out, *s == '\t' ? "\\t" : *s == '\n' ? "\\n" : "\\r");
+		else if (character_fault(s, len))
+			kr_buf_addf(out, "\\u%04x", (unsigned)code_point(s, len));
+		else
+			kr_buf_add(out, s, len);
+	}
+	kr_buf_adds(out, "\"");
+}
+
 /* Recursive, but no deeper than KR_CONFIG_DEPTH. */
 bool
 kr_yaml_same(const struct kr_yaml_node *a, const struct kr_yaml_node *b)

@@ -59,6 +59,10 @@ int kr_yaml_parse(struct kr_arena *arena, const char *file, const char *bytes, s
 /* The value of `name` in a mapping; NULL when it has none or is no mapping. */
 struct kr_yaml_node *kr_yaml_get(const struct kr_yaml_node *mapping, const char *name);
 
+/* Adds a text as a scalar that reads as exactly this string anywhere in a file: plain where that is safe, else in double
+ * quotes. The text must be UTF-8. */
+void kr_yaml_add_string(struct kr_buf *out, const char *text);
+
 /* True when both trees say the same, whatever their layout and quotes. */
 bool kr_yaml_same(const struct kr_yaml_node *a, const struct kr_yaml_node *b);
 
