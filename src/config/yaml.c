@@ -580,7 +580,7 @@ is_plain_safe(const char *text)
 	const struct kr_yaml_node node = { .type = KR_YAML_SCALAR, .plain = true, .text = text };
 	size_t n = strlen(text);
 
-	return n && !strchr("-+=@ .", text[0]) && text[n - 1] != ' ' && !text[strspn(text, safe)] &&
+	return n && !strchr("-+=@ ", text[0]) && strncmp(text, "...", 3) != 0 && text[n - 1] != ' ' && !text[strspn(text, safe)] &&
 		!strstr(text, "  ") && kr_yaml_value(&node) == KR_VALUE_STRING;
 }
 
