@@ -26,5 +26,5 @@ esac
 $compiler -std=gnu17 -D_GNU_SOURCE -DKRAFT_VERSION="\"$version\"" -Os -static -s \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wconversion -Wno-sign-conversion -Werror \
 	-fno-strict-overflow -fstack-protector-strong -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
-	-Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack \
+	-Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,noseparate-code \
 	-I"$root" -isystem "$kernel" -o "$output" "$@"

@@ -20,11 +20,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h> /* renameat alone */
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -50,12 +50,8 @@ enum {
 	ORPHAN_TRIES = 1000, ORPHAN_WAIT_MS = 10,
 };
 
-/* Written by the process that becomes bubblewrap, in memory it shares with us until its exec. */
-enum stage { STAGE_NONE, STAGE_NAMESPACE, STAGE_EXEC };
-struct report {
-	enum stage stage;
-	int failed;
-};
+/* How far the process that becomes bubblewrap came. It shares our memory until its exec. */
+enum stage { STAGE_NAMESPACE, STAGE_EXEC, STAGE_DONE };
 
 struct launch {
 	/* the command line */
@@ -72,9 +68,11 @@ struct launch {
 	int command_count;
 	char **environment;
 	/* the sandbox */
+	const char **bwrap_argv;
 	int pipe, init_end, child_fd;
 	pid_t child;
-	volatile struct report *report;
+	volatile enum stage stage; /* where it failed, or STAGE_DONE */
+	volatile int stage_errno;
 	char *start;
 	size_t start_bytes, start_sent;
 	/* the talk */
@@ -450,9 +448,6 @@ make_pipe(struct launch *launch)
 	launch->init_end = pair[1];
 	if (setsockopt(launch->pipe, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: pipe to the init");
-	launch->report = mmap(NULL, sizeof(struct report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (launch->report == MAP_FAILED)
-		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: memory");
 }
 
 /* ---- bubblewrap ---- */
@@ -505,39 +500,48 @@ let_all_through(const struct launch *launch)
 	return let_through(launch->args) && let_through(launch->seccomp) && let_through(launch->init_end);
 }
 
-__attribute__((noreturn)) static void
-become_bwrap(struct launch *launch)
+/* In the new process, on our memory: it writes to nothing but the stage, and ends in exec or _exit. */
+static int
+become_bwrap(void *context)
 {
 	static char *no_environment[1];
-	const char **argv;
+	struct launch *launch = context;
 
-	if (launch->capped_count) {
-		launch->report->failed = kg_namespace_enter(launch->capped, launch->capped_count);
-		if (launch->report->failed) {
-			launch->report->stage = STAGE_NAMESPACE;
-			_exit(KG_EXIT_REFUSED);
-		}
+	launch->stage = STAGE_NAMESPACE;
+	launch->stage_errno = launch->capped_count ? kg_namespace_enter(launch->capped, launch->capped_count) : 0;
+	if (launch->stage_errno)
+		_exit(KG_EXIT_REFUSED);
+	launch->stage = STAGE_EXEC;
+	if (let_all_through(launch)) {
+		launch->stage = STAGE_DONE; /* the word of a process that cannot speak any more once it is true */
+		execve(launch->bwrap, (char **)launch->bwrap_argv, no_environment);
+		launch->stage = STAGE_EXEC;
 	}
-	argv = bwrap_arguments(launch);
-	if (argv && let_all_through(launch))
-		execve(launch->bwrap, (char **)argv, no_environment);
-	launch->report->failed = errno;
-	launch->report->stage = STAGE_EXEC;
+	launch->stage_errno = errno;
 	_exit(KG_EXIT_REFUSED);
 }
 
+/*
+ * As vfork does it, but on a stack of its own: a copy of our memory, small as it is, costs more than all else that the
+ * launcher does. We stand still until the exec.
+ */
 static void
 start_bwrap(struct launch *launch)
 {
-	launch->report->stage = STAGE_NONE;
-	launch->child = fork();
+	static char stack[16384] __attribute__((aligned(16)));
+
+	if (!launch->bwrap_argv)
+		launch->bwrap_argv = bwrap_arguments(launch);
+	if (!launch->bwrap_argv)
+		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: memory");
+	/* Its files in /proc/self belong to root while our memory is not dumpable, and it has to write two of them. */
+	if (launch->capped_count)
+		(void)prctl(PR_SET_DUMPABLE, 1); /* cannot fail */
+	launch->child = clone(become_bwrap, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, launch,
+		&launch->child_fd);
+	(void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail */
 	if (launch->child < 0)
 		refuse_errno(launch, KG_FAULT_BWRAP, "cannot start a process for bubblewrap");
-	if (launch->child == 0)
-		become_bwrap(launch);
-	launch->child_fd = (int)syscall(SYS_pidfd_open, launch->child, 0);
-	if (launch->child_fd < 0)
-		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: pidfd_open"); /* our pipe ends: so does what we started */
 }
 
 /* The namespace for capped file systems is not allowed here: the same once more, without. */
@@ -550,9 +554,10 @@ start_uncapped(struct launch *launch)
 		errno = -args;
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: arguments without capped file systems");
 	}
-	tell_fault(launch, KG_FAULT_NAMESPACE, launch->report->failed);
+	tell_fault(launch, KG_FAULT_NAMESPACE, launch->stage_errno);
 	close(launch->args);
 	launch->args = args;
+	launch->bwrap_argv = NULL; /* another descriptor, another text; a page is not worth giving back */
 	launch->capped_count = 0;
 	close(launch->child_fd);
 	start_bwrap(launch);
@@ -883,8 +888,8 @@ explain_silence(struct launch *launch)
 {
 	int failed = 0;
 
-	if (launch->report->stage == STAGE_EXEC) {
-		failed = launch->report->failed;
+	if (launch->stage == STAGE_EXEC) {
+		failed = launch->stage_errno;
 		kg_say(2, "cannot run '", launch->bwrap, "': ", kg_errno_text(failed), NULL);
 	}
 	tell_fault(launch, KG_FAULT_BWRAP, failed);
@@ -912,7 +917,7 @@ kg_launch_main(int argc, char **argv, char **environment)
 	send_start(launch);
 	start_bwrap(launch);
 	serve(launch);
-	if (launch->report->stage == STAGE_NAMESPACE && !launch->killed) {
+	if (launch->stage == STAGE_NAMESPACE && !launch->killed) {
 		(void)waitpid(launch->child, NULL, 0);
 		start_uncapped(launch);
 		serve(launch);
