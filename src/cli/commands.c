@@ -11,6 +11,7 @@
 #define COMMANDS(X)                                                                                \
 	X(run)                                                                                         \
 	X(shell)                                                                                       \
+	X(explain)                                                                                     \
 	X(view_sessions)                                                                               \
 	X(view_logs)                                                                                   \
 	X(repo_connect)                                                                                \

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/where.h"
 #include "os/host.h"
 #include "session/facts.h"
 #include "session/item.h"
@@ -46,6 +47,7 @@ struct run {
 	struct kr_host host;
 	struct kr_checkout checkout;
 	const struct kr_repo *repo;
+	struct kr_where where;
 	struct kr_item item;
 	struct changes changes;
 };
@@ -412,75 +414,26 @@ refuse_root(struct kr_error *err)
 }
 
 static int
-find_phase(struct run *run, struct kr_error *err)
+find_repo(struct run *run, struct kr_error *err)
 {
-	const char *name = run->want->phase ? run->want->phase : "runtime";
+	struct kr_where *where = &run->where;
 
-	for (int phase = 0; phase < KR_PHASE_COUNT; phase++)
-		if (strcmp(name, kr_phase_name((enum kr_phase)phase)) == 0) {
-			run->phase = (enum kr_phase)phase;
-			return 0;
-		}
-	kr_fail(err, KR_E_USAGE, "there is no phase '%s'", name);
-	return kr_hint(err, "one of 'install', 'runtime'");
+	if (kr_where_find(run->arena, &run->host.places, run->want->repo, where, err) < 0)
+		return -1;
+	for (size_t i = 0; i < where->repos->warnings.n; i++)
+		say("%s", where->repos->warnings.v[i]);
+	run->checkout = where->checkout;
+	run->repo = where->repo;
+	return 0;
 }
 
 static const char *
-where_we_stand(struct run *run, struct kr_error *err)
+find_cwd(struct run *run)
 {
-	char cwd[KR_PATH_MAX];
+	const char *wanted, *cwd = kr_where_cwd(run->arena, &run->where, run->item.worktree, &wanted);
 
-	if (!getcwd(cwd, sizeof(cwd))) {
-		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot tell the current directory");
-		return NULL;
-	}
-	return kr_arena_dup(run->arena, cwd);
-}
-
-static int
-find_repo(struct run *run, const char *here, struct kr_error *err)
-{
-	const char *start = run->want->repo ? kr_path_join(run->arena, here, run->want->repo) : here;
-	const struct kr_repos *repos;
-
-	if (!start)
-		return kr_fail(err, KR_E_USAGE, "'%s' is too long for a path", run->want->repo);
-	if (kr_checkout_find(run->arena, start, &run->checkout, err) < 0)
-		return -1;
-	repos = kr_repos_load(run->arena, &run->host.places, err);
-	if (!repos)
-		return -1;
-	for (size_t i = 0; i < repos->warnings.n; i++)
-		say("%s", repos->warnings.v[i]);
-	run->repo = kr_repos_find(repos, run->checkout.root);
-	if (run->repo)
-		return 0;
-	kr_fail(err, KR_E_CONFIG, "'%s' is not connected to kraft", run->checkout.root);
-	return kr_hint(err, "'kraft repo connect %s' writes its entry in '%s'", run->want->repo ? run->want->repo : ".",
-		repos->file);
-}
-
-/*
- * The same subdirectory of the worktree, or the nearest one above it that the worktree has: a directory that is not
- * committed is not there. Looked up without following links, which a worker could have made.
- */
-static const char *
-find_cwd(struct run *run, const char *here)
-{
-	const char *worktree = run->item.worktree, *cwd = worktree, *wanted;
-
-	if (!kr_path_is_within(here, run->checkout.root))
-		return worktree;
-	wanted = cwd = kr_path_clean(run->arena, kr_arena_printf(run->arena, "%s/%s", worktree, here + strlen(run->checkout.root)));
-	while (cwd && strcmp(cwd, worktree) != 0) {
-		kr_auto_fd int fd = kr_path_open(cwd, O_PATH | O_DIRECTORY, NULL);
-
-		if (fd >= 0)
-			break;
-		cwd = kr_path_dirname(run->arena, cwd);
-	}
-	if (cwd != wanted)
-		say("'%s' is not in the worktree, so the command starts in '%s'", here, cwd);
+	if (strcmp(cwd, wanted) != 0)
+		say("'%s' is not in the worktree, so the command starts in '%s'", run->where.here, cwd);
 	return cwd;
 }
 
@@ -519,10 +472,10 @@ sum_up(struct run *run, const struct job *job)
 }
 
 static int
-run_command(struct run *run, const char *here, struct kr_error *err)
+run_command(struct run *run, struct kr_error *err)
 {
 	struct job job = {
-		.purpose = run->want->purpose, .phase = run->phase, .argv = run->want->argv, .cwd = find_cwd(run, here),
+		.purpose = run->want->purpose, .phase = run->phase, .argv = run->want->argv, .cwd = find_cwd(run),
 		.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
 		.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO,
 	};
@@ -537,7 +490,7 @@ run_command(struct run *run, const char *here, struct kr_error *err)
 }
 
 static int
-run_in_item(struct run *run, const char *here, struct kr_error *err)
+run_in_item(struct run *run, struct kr_error *err)
 {
 	const struct kr_item_want want = {
 		.id = run->want->item, .with_changes = run->want->with_changes, .keep = run->want->keep
@@ -550,7 +503,7 @@ run_in_item(struct run *run, const char *here, struct kr_error *err)
 		say("%s", run->item.notes.v[i]);
 	result = prepare_item(run, err);
 	if (result == 0)
-		result = run_command(run, here, err);
+		result = run_command(run, err);
 	kr_item_close(&run->item);
 	return result;
 }
@@ -559,18 +512,15 @@ int
 kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
 {
 	struct run run = { .arena = arena, .want = want, .changes.told = true };
-	const char *here;
 	int result;
 
-	if (refuse_root(err) < 0 || find_phase(&run, err) < 0 || kr_host_gather(arena, &run.host, err) < 0 ||
-		kr_host_prepare_dirs(&run.host, err) < 0)
-		return -1;
-	here = where_we_stand(&run, err);
-	if (!here || find_repo(&run, here, err) < 0)
+	if (refuse_root(err) < 0 || kr_where_phase(want->phase, &run.phase, err) < 0 ||
+		kr_host_gather(arena, &run.host, err) < 0 || kr_host_prepare_dirs(&run.host, err) < 0 ||
+		find_repo(&run, err) < 0)
 		return -1;
 	run.changes.told = false;
 	start_changes(&run);
-	result = run_in_item(&run, here, err);
+	result = run_in_item(&run, err);
 	if (!run.changes.told)
 		kr_git_abandon(&run.changes.git);
 	return result;

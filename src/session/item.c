@@ -346,27 +346,20 @@ settle(struct opening *o, struct kr_error *err)
 }
 
 static int
-make_dir(struct kr_arena *arena, const char *path, const char **out, struct kr_error *err)
+make_dir(const char *path, struct kr_error *err)
 {
 	kr_auto_fd int fd = kr_path_make_dirs(path, err);
 
-	if (fd < 0)
-		return -1;
-	if (out)
-		*out = kr_arena_dup(arena, path);
-	return 0;
+	return fd < 0 ? -1 : 0;
 }
 
 static int
-name_places(struct opening *o, struct kr_error *err)
+make_places(struct opening *o, struct kr_error *err)
 {
 	struct kr_arena *a = o->arena;
-	const char *run = o->host->places.run_dir, *id = o->item->id;
 
-	o->item->worktree = kr_arena_printf(a, "%s/worktrees/%s", run, id);
-	o->dir_fd = kr_path_make_dirs(kr_arena_printf(a, "%s/worktrees", run), err);
-	if (o->dir_fd < 0 || make_dir(a, kr_arena_printf(a, "%s/sandbox-home/%s", run, id), &o->item->home, err) < 0 ||
-		make_dir(a, kr_arena_printf(a, "%s/results/%s", run, id), &o->item->results_dir, err) < 0)
+	o->dir_fd = kr_path_make_dirs(kr_path_dirname(a, o->item->worktree), err);
+	if (o->dir_fd < 0 || make_dir(o->item->home, err) < 0 || make_dir(o->item->results_dir, err) < 0)
 		return -1;
 	return 0;
 }
@@ -386,10 +379,30 @@ find_wanted(const struct opening *o, bool with_changes, struct kr_error *err)
 }
 
 int
+kr_item_name(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout, const char *id,
+	struct kr_item *out, struct kr_error *err)
+{
+	const char *run = host->places.run_dir;
+
+	if (id && check_id(id, err) < 0)
+		return -1;
+	if (!id)
+		id = default_id(arena, checkout->root);
+	*out = (struct kr_item){
+		.id = id,
+		.worktree = kr_arena_printf(arena, "%s/worktrees/%s", run, id),
+		.home = kr_arena_printf(arena, "%s/sandbox-home/%s", run, id),
+		.results_dir = kr_arena_printf(arena, "%s/results/%s", run, id),
+		.lock_fd = -1,
+	};
+	return 0;
+}
+
+int
 kr_item_open(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout,
 	const struct kr_repo *repo, const struct kr_item_want *want, struct kr_item *out, struct kr_error *err)
 {
-	struct kr_item item = { .id = want->id, .lock_fd = -1 };
+	struct kr_item item;
 	struct opening o = {
 		.arena = arena,
 		.host = host,
@@ -401,11 +414,9 @@ kr_item_open(struct kr_arena *arena, const struct kr_host *host, const struct kr
 	};
 	int result = -1;
 
-	if (!item.id)
-		item.id = default_id(arena, checkout->root);
-	else if (check_id(item.id, err) < 0)
+	if (kr_item_name(arena, host, checkout, want->id, &item, err) < 0)
 		return -1;
-	if (find_wanted(&o, want->with_changes, err) == 0 && name_places(&o, err) == 0 && take_lock(&o, err) == 0)
+	if (find_wanted(&o, want->with_changes, err) == 0 && make_places(&o, err) == 0 && take_lock(&o, err) == 0)
 		result = settle(&o, err);
 	kr_close_p(&o.dir_fd);
 	if (result < 0)
