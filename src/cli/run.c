@@ -37,7 +37,8 @@ struct changes {
 	size_t count;
 	size_t column; /* in the present entry */
 	bool is_rename, skip;
-	bool told, failed;
+	bool running;
+	bool quiet; /* a terminal program draws now: said at the end */
 };
 
 struct run {
@@ -67,6 +68,15 @@ struct job {
 	int log_errno;
 };
 
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 KR_PRINTF(1, 2) static void
 say(const char *fmt, ...)
 {
@@ -89,9 +99,10 @@ start_changes(struct run *run)
 	const struct kr_git_where where = {
 		.git_dir = run->checkout.git_dir, .work_tree = run->checkout.root, .work_dir_fd = -1
 	};
+	struct changes *c = &run->changes;
 
-	if (run->want->with_changes || kr_git_start(&where, argv, &run->changes.git, NULL) < 0)
-		run->changes.told = true; /* a remark is not worth an error */
+	/* A remark is not worth an error. */
+	c->running = !run->want->with_changes && kr_git_start(&where, argv, &c->git, NULL) == 0;
 }
 
 /* Entries of `status --porcelain -z`: "XY path\0", and after a rename or copy one more "old path\0". */
@@ -111,54 +122,56 @@ count_changes(struct changes *c, const char *bytes, size_t n)
 	}
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Reads on until git is done or the time is over; true when it is done. */
-static bool
-read_changes(struct changes *c, int wait_ms)
-{
-	int64_t end = now_ms() + wait_ms;
-	char chunk[8192];
-
-	for (;;) {
-		struct pollfd poller = { .fd = c->git.out_fd, .events = POLLIN };
-		int64_t left = end - now_ms();
-		ssize_t got;
-
-		if (poll(&poller, 1, left > 0 ? (int)left : 0) <= 0)
-			return false;
-		got = read(c->git.out_fd, chunk, sizeof(chunk));
-		if (got <= 0)
-			return true;
-		count_changes(c, chunk, (size_t)got);
-	}
-}
-
 static void
-tell_changes(struct run *run, bool is_last)
+say_changes(struct changes *c)
 {
-	struct changes *c = &run->changes;
-	kr_auto_buf struct kr_buf rest = KR_BUF(1);
-
-	if (c->told)
-		return;
-	if (!read_changes(c, is_last ? STATUS_WAIT_MS : 0)) {
-		if (!is_last)
-			return;
-		kr_git_abandon(&c->git);
-		say("whether there are uncommitted changes could not be told in time; --with-changes takes them along");
-	} else if (kr_git_finish(&c->git, &rest, NULL) == 0 && c->count) {
+	if (c->count)
 		say("%zu uncommitted change%s not included; --with-changes takes them along", c->count,
 			c->count == 1 ? " is" : "s are");
+	c->count = 0; /* said */
+}
+
+/* Takes what git says now; its pipe is readable. False when that was the end of it. */
+static bool
+take_changes(void *context)
+{
+	struct changes *c = context;
+	kr_auto_buf struct kr_buf rest = KR_BUF(1);
+	char chunk[8192];
+	ssize_t got = read(c->git.out_fd, chunk, sizeof(chunk));
+
+	if (got > 0) {
+		count_changes(c, chunk, (size_t)got);
+		return true;
 	}
-	c->told = true;
+	if (kr_git_finish(&c->git, &rest, NULL) < 0)
+		c->count = 0;
+	c->running = false;
+	if (!c->quiet)
+		say_changes(c);
+	return false;
+}
+
+/* Waits a moment for the last of it; a command that was done sooner than git does not wait for ever. */
+static void
+finish_changes(struct changes *c, int wait_ms)
+{
+	int64_t end = now_ms() + wait_ms;
+
+	c->quiet = false;
+	while (c->running) {
+		struct pollfd poller = { .fd = c->git.out_fd, .events = POLLIN };
+		int64_t left = end - now_ms();
+
+		if (poll(&poller, 1, left > 0 ? (int)left : 0) <= 0) {
+			kr_git_abandon(&c->git);
+			c->running = false;
+			say("whether there are uncommitted changes could not be told in time; --with-changes takes them along");
+			return;
+		}
+		(void)take_changes(c);
+	}
+	say_changes(c);
 }
 
 /* ---- why a launch failed ---- */
@@ -237,6 +250,8 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 	const struct kr_relay_want want = {
 		.terminal = job->terminal, .in = job->in, .out = job->out, .err = job->err,
 		.folder = job->paths.folder, .log = log,
+		.side_fd = run->changes.running ? run->changes.git.out_fd : -1,
+		.on_side = take_changes, .side_context = &run->changes,
 	};
 	struct kr_relay *relay = kr_relay_new(&want, err);
 	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
@@ -247,6 +262,7 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 
 	if (!relay)
 		return -1;
+	run->changes.quiet = job->terminal;
 	kr_relay_worker_ends(relay, &start.stdin_fd, &start.stdout_fd, &start.stderr_fd);
 	if (job->terminal) {
 		struct winsize size;
@@ -258,6 +274,7 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 	result = kr_session_launch(run->arena, &start, &session, err);
 	if (result == 0)
 		result = kr_relay_follow(relay, &session, &job->end, err);
+	run->changes.quiet = false;
 	kr_relay_free(relay);
 	if (result == 0 && !job->end.started && !job->end.exec_errno)
 		result = explain_fault(run, &job->end, err);
@@ -468,7 +485,7 @@ sum_up(struct run *run, const struct job *job)
 		say("the log of this session ends early: %s", strerror(job->log_errno));
 	if (kr_session_exit_status(&job->end) != 0)
 		tell_outside(run, job);
-	tell_changes(run, true);
+	finish_changes(&run->changes, STATUS_WAIT_MS);
 }
 
 static int
@@ -481,7 +498,6 @@ run_command(struct run *run, struct kr_error *err)
 	};
 	int status;
 
-	tell_changes(run, false);
 	if (run_job(run, &job, err) < 0)
 		return -1;
 	sum_up(run, &job);
@@ -504,6 +520,7 @@ run_in_item(struct run *run, struct kr_error *err)
 	result = prepare_item(run, err);
 	if (result == 0)
 		result = run_command(run, err);
+	kr_session_sweep(run->host.places.run_dir);
 	kr_item_close(&run->item);
 	return result;
 }
@@ -511,17 +528,16 @@ run_in_item(struct run *run, struct kr_error *err)
 int
 kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
 {
-	struct run run = { .arena = arena, .want = want, .changes.told = true };
+	struct run run = { .arena = arena, .want = want };
 	int result;
 
 	if (refuse_root(err) < 0 || kr_where_phase(want->phase, &run.phase, err) < 0 ||
 		kr_host_gather(arena, &run.host, err) < 0 || kr_host_prepare_dirs(&run.host, err) < 0 ||
 		find_repo(&run, err) < 0)
 		return -1;
-	run.changes.told = false;
 	start_changes(&run);
 	result = run_in_item(&run, err);
-	if (!run.changes.told)
+	if (run.changes.running)
 		kr_git_abandon(&run.changes.git);
 	return result;
 }

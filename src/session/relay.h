@@ -29,6 +29,11 @@ struct kr_relay_want {
 	int in, out, err;   /* ours, borrowed; -1: nothing to read, log only */
 	const char *folder; /* of the session, for the exit file when the control socket ends without a word */
 	struct kr_log *log; /* may be NULL */
+	/* Something else to look after meanwhile: called when side_fd is readable; false: it is finished and not watched any
+	 * more. side_fd -1: nothing. */
+	int side_fd;
+	bool (*on_side)(void *context);
+	void *side_context;
 };
 
 struct kr_session_end {
