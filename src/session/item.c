@@ -6,17 +6,17 @@
  *   absent    there             put it aside, make: it is not known to be ours
  *   making    there or none     remove it, make: a kraft was killed; nothing has run in it yet
  *   ready     none              make: the person removed it
- *   ready     not linked        put it aside, make: the repository has forgotten it, but a worker's files are in it
- *   ready     at another commit note "moving"; the caller moves it by a git run inside the walls
- *   moving    there             the caller moves it: nobody knows how far it came
- *   ready     at the commit     nothing
+ *   ready     not linked        put it aside, make: the repository has forgotten it, but a worker's files are
+ * in it ready     at another commit note "moving"; the caller moves it by a git run inside the walls moving
+ * there             the caller moves it: nobody knows how far it came ready     at the commit     nothing
  *
- * A directory is only ever removed in the one state in which no worker and no person can have put anything there; in
- * every other it is renamed to <item>.aside-N and a note says so. Host git never looks into a worktree once a worker may
- * have written it: what is asked of git afterwards is asked of the git directory that the record names.
+ * A directory is only ever removed in the one state in which no worker and no person can have put anything
+ * there; in every other it is renamed to <item>.aside-N and a note says so. Host git never looks into a
+ * worktree once a worker may have written it: what is asked of git afterwards is asked of the git directory
+ * that the record names.
  *
- * The lock is an open-file-description lock, not flock: only this kind goes from exclusive to shared without a moment in
- * which somebody else can take it.
+ * The lock is an open-file-description lock, not flock: only this kind goes from exclusive to shared without
+ * a moment in which somebody else can take it.
  */
 #include "session/item.h"
 
@@ -75,7 +75,8 @@ check_id(const char *id, struct kr_error *err)
 	}
 	if (ends_with(id, ".json") || ends_with(id, ".lock") || ends_with(id, ".new") || strstr(id, ".aside-")) {
 		kr_fail(err, KR_E_USAGE, "'%s' cannot name an item", id);
-		return kr_hint(err, "'.json', '.lock', '.new' and '.aside-' are the names of kraft's own files there");
+		return kr_hint(
+			err, "'.json', '.lock', '.new' and '.aside-' are the names of kraft's own files there");
 	}
 	return 0;
 }
@@ -136,7 +137,8 @@ open_lock(int dir_fd, const char *id, struct kr_error *err)
 	return kr_steal_fd(fd);
 }
 
-/* Exclusive when nobody is there, shared beside running sessions; waits a little while it is being prepared. */
+/* Exclusive when nobody is there, shared beside running sessions; waits a little while it is being prepared.
+ */
 static int
 take_lock(struct opening *o, struct kr_error *err)
 {
@@ -192,7 +194,7 @@ is_usable(const struct opening *o)
 	if (o->record.state != KR_RECORD_READY && o->record.state != KR_RECORD_MOVING)
 		return false;
 	return fstatat(o->dir_fd, o->item->id, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
-		kr_worktree_is_linked(o->record.git_dir, o->item->worktree);
+		   kr_worktree_is_linked(o->record.git_dir, o->item->worktree);
 }
 
 static int
@@ -219,8 +221,8 @@ static int
 remove_half_made(const struct opening *o, struct kr_error *err)
 {
 	if (nftw(o->item->worktree, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot remove the half-made worktree '%s'",
-			o->item->worktree);
+		return kr_fail_errno(
+			err, KR_E_SYSTEM, errno, "cannot remove the half-made worktree '%s'", o->item->worktree);
 	return 0;
 }
 
@@ -276,7 +278,8 @@ write_record(const struct opening *o, enum kr_record_state state, const char *gi
 	return kr_record_write(o->dir_fd, o->item->id, &record, err);
 }
 
-/* Does: everything up to a worktree at item->wanted with its local files. Must not: touch what may be somebody's. */
+/* Does: everything up to a worktree at item->wanted with its local files. Must not: touch what may be
+ * somebody's. */
 static int
 make(struct opening *o, struct kr_error *err)
 {
@@ -284,7 +287,8 @@ make(struct opening *o, struct kr_error *err)
 
 	if (kr_local_files_check(o->repo, o->checkout->root, err) < 0 || clear_place(o, err) < 0 ||
 		write_record(o, KR_RECORD_MAKING, "", item->wanted, err) < 0 ||
-		kr_worktree_add(o->arena, o->checkout, item->worktree, item->wanted, item->lock_fd, &item->git_dir, err) < 0 ||
+		kr_worktree_add(
+			o->arena, o->checkout, item->worktree, item->wanted, item->lock_fd, &item->git_dir, err) < 0 ||
 		kr_local_files_copy(o->repo, o->checkout->root, item->worktree, err) < 0 ||
 		write_record(o, KR_RECORD_READY, item->git_dir, item->wanted, err) < 0)
 		return -1;
@@ -323,7 +327,8 @@ judge(struct opening *o, struct kr_error *err)
 		return o->exclusive ? share(item, err) : 0;
 	if (!o->exclusive && item->state == KR_ITEM_NEEDS_CHECKOUT) {
 		busy(item, "its worktree stands at another commit", err);
-		return kr_hint(err, "wait for it, add --keep to run at its commit, or use an item of its own: --item NAME");
+		return kr_hint(
+			err, "wait for it, add --keep to run at its commit, or use an item of its own: --item NAME");
 	}
 	if (!o->exclusive)
 		return busy(item, "its setup command has to run first", err);
@@ -379,8 +384,8 @@ find_wanted(const struct opening *o, bool with_changes, struct kr_error *err)
 }
 
 int
-kr_item_name(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout, const char *id,
-	struct kr_item *out, struct kr_error *err)
+kr_item_name(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout,
+	const char *id, struct kr_item *out, struct kr_error *err)
 {
 	const char *run = host->places.run_dir;
 
@@ -457,7 +462,8 @@ update(const struct kr_host *host, const struct kr_item *item, const char *commi
 }
 
 int
-kr_item_moved(const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
+kr_item_moved(
+	const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
 {
 	(void)repo;
 	if (update(host, item, item->wanted, NULL, err) < 0)
@@ -468,7 +474,8 @@ kr_item_moved(const struct kr_host *host, const struct kr_repo *repo, struct kr_
 }
 
 int
-kr_item_set_up(const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
+kr_item_set_up(
+	const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 
