@@ -137,8 +137,7 @@ open_lock(int dir_fd, const char *id, struct kr_error *err)
 	return kr_steal_fd(fd);
 }
 
-/* Exclusive when nobody is there, shared beside running sessions; waits a little while it is being prepared.
- */
+/* Exclusive when nobody is there, shared beside running sessions; waits a little for one that prepares. */
 static int
 take_lock(struct opening *o, struct kr_error *err)
 {
