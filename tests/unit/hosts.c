@@ -58,7 +58,7 @@ nothing_else_is_an_entry_POL_01(void **state)
 		"a:99999", "a:123456", "a:4x", "a:-1", "a:+1", "a: 443", "a :443", "a:1:2", "::1", "[::1]", "[::1]:443",
 		"fe80::1%eth0", "10.0.0.0/8", "http://a", "https://a/b", "a/b", "/", "a_b", "_a.b", "a b", "a\tb", "a\nb",
 		"you@a", "a,b", "a;b", "a?", "a#b", "a%b", "a\\b", "\"a\"", "(a)", "~", "!a", "\xc5\xbc.pl", "a\x7f", "a\x01",
-		"\xe3\x80\x82", "a\xe3\x80\x82" "com", "\xef\xbc\x8a",
+		"\xe3\x80\x82", "\xe3\x80\x82.com", "\xef\xbc\x8a",
 	};
 	char label[80] = { 0 }, name[400] = { 0 };
 

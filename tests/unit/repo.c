@@ -217,7 +217,7 @@ list_shows_what_is_connected(void **state)
 			"  - {path: /nowhere/gone, id: g, sandbox: {kind: docker, image: x}}\n", b->top), 0600);
 	assert_int_equal(run(b, &kr_cmd_repo_list, NULL, 1, NULL), 0);
 	assert_non_null(strstr(b->out.data, "a\\x1b[31mb  -        make test     "));
-	assert_non_null(strstr(b->out.data, "gone         docker   (undeclared)  /nowhere/gone (missing)\n"));
+	assert_non_null(strstr(b->out.data, "gone        docker   (undeclared)  /nowhere/gone (missing)\n"));
 	assert_int_equal(run(b, &kr_cmd_repo_list, NULL, 0, ""), 0);
 	assert_non_null(strstr(b->out.data, "\"sandbox\": \"docker\""));
 	assert_non_null(strstr(b->out.data, "\"present\": false"));
