@@ -1,9 +1,10 @@
 /*
  * kraft repo connect|list|disconnect|path: the entries of repos.yaml, seen and changed.
  *
- * connect and disconnect hold a lock beside the file, read it, patch it (config/edit.c) and rename the new bytes over it.
- * The lock only keeps two krafts apart: a person's editor is not asked, so the window between reading and renaming is
- * kept short. Where repos.yaml is a link, the file that it leads to is replaced and the link stays.
+ * connect and disconnect hold a lock beside the file, read it, patch it (config/edit.c) and rename the new
+ * bytes over it. The lock only keeps two krafts apart: a person's editor is not asked, so the window between
+ * reading and renaming is kept short. Where repos.yaml is a link, the file that it leads to is replaced and
+ * the link stays.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -122,10 +123,12 @@ static void
 fail_unconnected(struct context *c, const char *path)
 {
 	kr_fail(c->err, KR_E_NOT_FOUND, "'%s' is not connected", path);
-	kr_hint(c->err, c->repos->repo_count ? "'kraft repo list' shows what is" : "'kraft repo connect' connects it");
+	kr_hint(c->err,
+		c->repos->repo_count ? "'kraft repo list' shows what is" : "'kraft repo connect' connects it");
 }
 
-/* What a person means by a word: a name, an entry's path (which may be gone), or a place in a connected checkout. */
+/* What a person means by a word: a name, an entry's path (which may be gone), or a place in a connected
+ * checkout. */
 static const struct kr_repo *
 find_entry(struct context *c, const char *word)
 {
@@ -195,7 +198,8 @@ open_target(const struct kr_host *host, struct kr_arena *arena, struct target *o
 	const char *path = kr_path_join(arena, host->places.config_dir, "repos.yaml");
 	struct stat st;
 
-	*out = (struct target){ .dir_fd = -1, .lock_fd = -1, .mode = 0600, .bytes = KR_BUF(KR_CONFIG_FILE_BYTES) };
+	*out =
+		(struct target){ .dir_fd = -1, .lock_fd = -1, .mode = 0600, .bytes = KR_BUF(KR_CONFIG_FILE_BYTES) };
 	if (kr_host_prepare_dirs(host, err) < 0 || take_lock(&host->places, arena, &out->lock_fd, err) < 0)
 		return -1;
 	if (lstat(path, &st) == 0)
@@ -220,7 +224,8 @@ bytes_of(const struct target *target)
 static int
 replace(const struct target *target, const struct kr_buf *new, struct kr_error *err)
 {
-	return kr_file_write_at(target->dir_fd, target->name, new->data ? new->data : "", new->len, target->mode, err);
+	return kr_file_write_at(
+		target->dir_fd, target->name, new->data ? new->data : "", new->len, target->mode, err);
 }
 
 /* ---- connect ---- */
@@ -252,7 +257,8 @@ add_hosts(struct kr_buf *buf, const struct kr_strs *hosts)
 	}
 }
 
-/* The walls are written out, so that a person sees what to change: hosts that the setup needs, none at run time. */
+/* The walls are written out, so that a person sees what to change: hosts that the setup needs, none at run
+ * time. */
 static const char *
 entry_text(struct kr_arena *arena, const char *root, const struct kr_detected *detected)
 {
@@ -298,7 +304,8 @@ print_proposal(struct kr_arena *arena, const struct kr_detected *detected)
 	if (!detected->found.n)
 		printf("found no build files that kraft knows\n");
 	if (!detected->setup_command)
-		printf("no setup command: write setup_command in the entry, or \"\" when there is nothing to set up\n");
+		printf(
+			"no setup command: write setup_command in the entry, or \"\" when there is nothing to set up\n");
 	if (!detected->test_command)
 		printf("no test command: write test_command in the entry, or \"\" when there are no tests\n");
 }
@@ -333,7 +340,8 @@ print_connected_already(struct context *c, const struct kr_repo *repo)
 	return 0;
 }
 
-/* Under the lock: the file may have got the entry since it was loaded; then the patch is refused as a duplicate. */
+/* Under the lock: the file may have got the entry since it was loaded; then the patch is refused as a
+ * duplicate. */
 static int
 write_entry(struct context *c, const char *entry)
 {
@@ -342,7 +350,8 @@ write_entry(struct context *c, const char *entry)
 
 	if (open_target(&c->host, c->arena, &target, c->err) < 0)
 		return -1;
-	if (kr_repos_edit_add(target.path, bytes_of(&target), target.bytes.len, &c->host.places, entry, &new, c->err) < 0)
+	if (kr_repos_edit_add(
+			target.path, bytes_of(&target), target.bytes.len, &c->host.places, entry, &new, c->err) < 0)
 		return -1;
 	return replace(&target, &new, c->err);
 }
@@ -357,7 +366,8 @@ dry_run_entry(struct context *c, const char *entry)
 			return -1;
 		*c->err = (struct kr_error){ 0 };
 	}
-	return kr_repos_edit_add(c->repos->file, old.data ? old.data : "", old.len, &c->host.places, entry, &new, c->err);
+	return kr_repos_edit_add(
+		c->repos->file, old.data ? old.data : "", old.len, &c->host.places, entry, &new, c->err);
 }
 
 static int
@@ -370,7 +380,8 @@ connect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_er
 	const struct kr_repo *old;
 	const char *entry;
 
-	if (load(&c, arena, err) < 0 || find_checkout(&c, parsed->word_count ? parsed->words[0] : NULL, &checkout) < 0)
+	if (load(&c, arena, err) < 0 ||
+		find_checkout(&c, parsed->word_count ? parsed->words[0] : NULL, &checkout) < 0)
 		return 1;
 	print_warnings(&c);
 	old = entry_of(&c, checkout.root);
@@ -401,9 +412,12 @@ const struct kr_command kr_cmd_repo_connect = {
 	.name = "repo connect",
 	.usage = "[OPTIONS] [PATH]",
 	.summary = "connect a checkout: write its entry in repos.yaml",
-	.help = "Writes an entry for the checkout that holds PATH (the current directory) to repos.yaml, with the setup and\n"
-			"test commands that its files suggest and the walls around its workers: kind os, the hosts that the setup\n"
-			"needs, and no host at run time. Comments and layout of the file stay as they are. A checkout that is\n"
+	.help = "Writes an entry for the checkout that holds PATH (the current directory) to repos.yaml, with "
+			"the setup and\n"
+			"test commands that its files suggest and the walls around its workers: kind os, the hosts that "
+			"the setup\n"
+			"needs, and no host at run time. Comments and layout of the file stay as they are. A checkout "
+			"that is\n"
 			"connected already is left alone.\n",
 	.options = connect_options,
 	.words_max = 1,
@@ -437,7 +451,8 @@ print_table(struct context *c)
 
 	for (size_t i = 0; i < c->repos->repo_count; i++) {
 		const struct kr_repo *repo = &c->repos->repo[i];
-		const char *cell[3] = { shown(c->arena, repo->name), sandbox_words(repo), command_words(c->arena, repo->test_command) };
+		const char *cell[3] = { shown(c->arena, repo->name), sandbox_words(repo),
+			command_words(c->arena, repo->test_command) };
 
 		for (int k = 0; k < 3; k++)
 			if ((int)strlen(cell[k]) > width[k] && strlen(cell[k]) <= 40)
@@ -447,9 +462,9 @@ print_table(struct context *c)
 	for (size_t i = 0; i < c->repos->repo_count; i++) {
 		const struct kr_repo *repo = &c->repos->repo[i];
 
-		printf("%-*s  %-*s  %-*s  %s%s\n", width[0], shown(c->arena, repo->name), width[1], sandbox_words(repo), width[2],
-			command_words(c->arena, repo->test_command), shown(c->arena, repo->path),
-			access(repo->path, F_OK) == 0 ? "" : " (missing)");
+		printf("%-*s  %-*s  %-*s  %s%s\n", width[0], shown(c->arena, repo->name), width[1],
+			sandbox_words(repo), width[2], command_words(c->arena, repo->test_command),
+			shown(c->arena, repo->path), access(repo->path, F_OK) == 0 ? "" : " (missing)");
 	}
 }
 
@@ -473,7 +488,8 @@ repo_json(const struct kr_repo *repo)
 	json_object_set_new(object, "setup_command", string_or_null(repo->setup_command));
 	json_object_set_new(object, "test_command", string_or_null(repo->test_command));
 	json_object_set_new(object, "sandbox",
-		repo->sandbox.kind == KR_SANDBOX_NONE ? json_null() : json_string(kr_sandbox_kind_name(repo->sandbox.kind)));
+		repo->sandbox.kind == KR_SANDBOX_NONE ? json_null()
+											  : json_string(kr_sandbox_kind_name(repo->sandbox.kind)));
 	return object;
 }
 
@@ -534,7 +550,8 @@ remove_entry(struct context *c, const char *path)
 
 	if (open_target(&c->host, c->arena, &target, c->err) < 0)
 		return -1;
-	if (kr_repos_edit_remove(target.path, bytes_of(&target), target.bytes.len, &c->host.places, path, &new, c->err) < 0)
+	if (kr_repos_edit_remove(
+			target.path, bytes_of(&target), target.bytes.len, &c->host.places, path, &new, c->err) < 0)
 		return -1;
 	return replace(&target, &new, c->err);
 }
@@ -551,8 +568,8 @@ disconnect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr
 	repo = find_entry(&c, parsed->word_count ? parsed->words[0] : NULL);
 	if (!repo || remove_entry(&c, repo->path) < 0)
 		return 1;
-	printf("disconnected '%s': its entry is gone from %s; the checkout is untouched\n", shown(arena, repo->path),
-		shown(arena, c.repos->file));
+	printf("disconnected '%s': its entry is gone from %s; the checkout is untouched\n",
+		shown(arena, repo->path), shown(arena, c.repos->file));
 	return 0;
 }
 
@@ -560,7 +577,8 @@ const struct kr_command kr_cmd_repo_disconnect = {
 	.name = "repo disconnect",
 	.usage = "[NAME|PATH]",
 	.summary = "take a repository's entry out of repos.yaml",
-	.help = "Takes the entry of the repository that NAME or PATH (the current directory) means out of repos.yaml. The\n"
+	.help = "Takes the entry of the repository that NAME or PATH (the current directory) means out of "
+			"repos.yaml. The\n"
 			"checkout is not touched, and may be gone.\n",
 	.options = no_options,
 	.words_max = 1,

@@ -1,10 +1,11 @@
 /*
- * From marker files to proposals. Each kind of project has one small function, asked in the order of the table at the
- * end: a language's own tools come before a Makefile, which often only wraps them. Setup commands of several kinds are
- * joined; of several test commands the first is proposed and the others are told.
+ * From marker files to proposals. Each kind of project has one small function, asked in the order of the
+ * table at the end: a language's own tools come before a Makefile, which often only wraps them. Setup
+ * commands of several kinds are joined; of several test commands the first is proposed and the others are
+ * told.
  *
- * What is read was written by the repository's authors. It only decides between commands that stand here as literals:
- * no text of a file reaches a proposal.
+ * What is read was written by the repository's authors. It only decides between commands that stand here as
+ * literals: no text of a file reaches a proposal.
  */
 #include "config/detect.h"
 
@@ -90,7 +91,8 @@ add_setup(struct scan *s, const char *command)
 {
 	const char *before = s->out->setup_command;
 
-	s->out->setup_command = before && *before ? kr_arena_printf(s->arena, "%s && %s", before, command) : command;
+	s->out->setup_command =
+		before && *before ? kr_arena_printf(s->arena, "%s && %s", before, command) : command;
 }
 
 static void
@@ -126,7 +128,8 @@ static const struct {
 } simple[] = {
 	{ { "go.mod" }, "go mod download", "go test ./...", { "proxy.golang.org", "sum.golang.org" } },
 	{ { "mix.exs" }, "mix deps.get", "mix test", { "hex.pm", "repo.hex.pm", "builds.hex.pm" } },
-	{ { "deno.json", "deno.jsonc" }, "deno install", "deno test", { "jsr.io", "registry.npmjs.org", "dl.deno.land" } },
+	{ { "deno.json", "deno.jsonc" }, "deno install", "deno test",
+		{ "jsr.io", "registry.npmjs.org", "dl.deno.land" } },
 	{ { "Package.swift" }, "swift package resolve", "swift test", { "github.com" } },
 	{ { "meson.build" }, "meson setup build", "meson test -C build", { NULL } },
 };
@@ -162,7 +165,7 @@ detect_cargo(struct scan *s)
 /* ---- JavaScript ---- */
 
 struct manager {
-	const char *name;     /* as `packageManager` of package.json names it */
+	const char *name; /* as `packageManager` of package.json names it */
 	const char *locks[3];
 	const char *setup, *test;
 };
@@ -203,7 +206,8 @@ has_test_script(const json_t *package)
 static bool
 has_dependencies(const json_t *package)
 {
-	static const char *const keys[] = { "dependencies", "devDependencies", "optionalDependencies", "workspaces" };
+	static const char *const keys[] = { "dependencies", "devDependencies", "optionalDependencies",
+		"workspaces" };
 
 	for (size_t i = 0; i < KR_COUNT(keys); i++) {
 		const json_t *value = json_object_get(package, keys[i]);
@@ -233,7 +237,8 @@ detect_node(struct scan *s)
 
 	if (!has_file(s, "package.json"))
 		return;
-	package = json_loadb(text, strlen(text), 0, NULL); /* NULL when it is not JSON: then there is nothing in it */
+	package =
+		json_loadb(text, strlen(text), 0, NULL); /* NULL when it is not JSON: then there is nothing in it */
 	manager = find_manager(s, package, &lock);
 	add_found(s, lock ? kr_arena_printf(s->arena, "package.json and %s", lock) : "package.json");
 	if (lock || has_dependencies(package)) {
@@ -249,14 +254,14 @@ detect_node(struct scan *s)
 
 /* ---- Python ---- */
 
-static const char *const python_lists[] = { "requirements.txt", "requirements-dev.txt", "dev-requirements.txt",
-	"requirements-test.txt", "test-requirements.txt" };
+static const char *const python_lists[] = { "requirements.txt", "requirements-dev.txt",
+	"dev-requirements.txt", "requirements-test.txt", "test-requirements.txt" };
 
 static bool
 is_python(const struct scan *s)
 {
-	static const char *const markers[] = { "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "tox.ini",
-		"uv.lock", "poetry.lock", NULL };
+	static const char *const markers[] = { "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt",
+		"tox.ini", "uv.lock", "poetry.lock", NULL };
 
 	return first_file(s, markers) != NULL;
 }
@@ -276,15 +281,16 @@ uses_pytest(const struct scan *s)
 	return first_file(s, own) != NULL;
 }
 
-/* The extra of pyproject.toml that tests are likely to need, as "[test]"; "" for none. Reads line by line: the table's
- * header, then its keys up to the next header. */
+/* The extra of pyproject.toml that tests are likely to need, as "[test]"; "" for none. Reads line by line:
+ * the table's header, then its keys up to the next header. */
 static const char *
 python_extra(const struct scan *s)
 {
 	static const char *const names[] = { "test", "tests", "testing", "dev" };
 	bool inside = false;
 
-	for (const char *line = text_of(s, "pyproject.toml"); *line; line += strcspn(line, "\n"), line += *line == '\n') {
+	for (const char *line = text_of(s, "pyproject.toml"); *line;
+		 line += strcspn(line, "\n"), line += *line == '\n') {
 		size_t n = strcspn(line, " \t=\r\n");
 
 		if (*line == '[')
@@ -300,7 +306,7 @@ static bool
 is_installable(const struct scan *s)
 {
 	return has_file(s, "setup.py") || mentions(s, "pyproject.toml", "[project]") ||
-		mentions(s, "pyproject.toml", "[build-system]");
+		   mentions(s, "pyproject.toml", "[build-system]");
 }
 
 /* What pip is told to install into a virtual environment in the worktree; "" for nothing. */
@@ -348,8 +354,8 @@ detect_pip(struct scan *s)
 static void
 detect_python(struct scan *s)
 {
-	static const char *const markers[] = { "uv.lock", "poetry.lock", "pyproject.toml", "setup.py", "requirements.txt",
-		"setup.cfg", "tox.ini", NULL };
+	static const char *const markers[] = { "uv.lock", "poetry.lock", "pyproject.toml", "setup.py",
+		"requirements.txt", "setup.cfg", "tox.ini", NULL };
 
 	if (!is_python(s))
 		return;
@@ -431,7 +437,8 @@ detect_dotnet(struct scan *s)
 static void
 detect_jvm(struct scan *s)
 {
-	static const char *const gradle[] = { "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", NULL };
+	static const char *const gradle[] = { "build.gradle", "build.gradle.kts", "settings.gradle",
+		"settings.gradle.kts", NULL };
 	const char *marker = first_file(s, gradle);
 
 	if (has_file(s, "pom.xml")) {
@@ -448,14 +455,15 @@ detect_jvm(struct scan *s)
 		add_found(s, marker);
 		add_setup(s, wrapper ? "./gradlew --no-daemon testClasses" : "gradle --no-daemon testClasses");
 		add_test(s, wrapper ? "./gradlew --no-daemon --offline test" : "gradle --no-daemon --offline test");
-		add_hosts(s, HOSTS("services.gradle.org", "downloads.gradle.org", "plugins.gradle.org", "repo.maven.apache.org",
-			"repo1.maven.org"));
+		add_hosts(s, HOSTS("services.gradle.org", "downloads.gradle.org", "plugins.gradle.org",
+						 "repo.maven.apache.org", "repo1.maven.org"));
 	}
 }
 
 /* ---- make and its kin ---- */
 
-/* Whether a makefile (or a justfile) has a rule for `target`: "a target b: deps", but no assignment and no recipe. */
+/* Whether a makefile (or a justfile) has a rule for `target`: "a target b: deps", but no assignment and no
+ * recipe. */
 static bool
 has_rule(const char *text, const char *target)
 {
@@ -528,8 +536,18 @@ detect_cmake(struct scan *s)
 }
 
 static void (*const detectors[])(struct scan *s) = {
-	detect_node, detect_cargo, detect_simple, detect_python, detect_ruby, detect_php, detect_dotnet, detect_jvm,
-	detect_cmake, detect_autotools, detect_make, detect_just,
+	detect_node,
+	detect_cargo,
+	detect_simple,
+	detect_python,
+	detect_ruby,
+	detect_php,
+	detect_dotnet,
+	detect_jvm,
+	detect_cmake,
+	detect_autotools,
+	detect_make,
+	detect_just,
 };
 
 void

@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-extern const struct kr_command kr_cmd_repo_connect, kr_cmd_repo_list, kr_cmd_repo_disconnect, kr_cmd_repo_path;
+extern const struct kr_command kr_cmd_repo_connect, kr_cmd_repo_list, kr_cmd_repo_disconnect,
+	kr_cmd_repo_path;
 
 enum { CHECKOUTS = 8 };
 
@@ -137,8 +138,11 @@ connect_writes_an_entry_and_says_the_next_step(void **state)
 	assert_int_equal(run(b, &kr_cmd_repo_connect, in_top(b, "app/.git/.."), 0, NULL), 0);
 	assert_non_null(strstr(b->out.data, "next: kraft run -- make test"));
 	assert_string_equal(get(b, "kh/config/repos.yaml"),
-		kr_arena_printf(&b->arena, "repos:\n  - path: %s/app\n    setup_command: \"\"\n    test_command: make test\n"
-			"    sandbox:\n      kind: os\n      network:\n        install: {allow: []}\n        runtime: {allow: []}\n", b->top));
+		kr_arena_printf(&b->arena,
+			"repos:\n  - path: %s/app\n    setup_command: \"\"\n    test_command: make test\n"
+			"    sandbox:\n      kind: os\n      network:\n        install: {allow: []}\n        runtime: "
+			"{allow: []}\n",
+			b->top));
 	assert_int_equal(stat(in_top(b, "kh/config/repos.yaml"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
@@ -188,8 +192,19 @@ static void
 odd_names_are_connected_found_and_disconnected(void **state)
 {
 	static const char *const names[] = {
-		"a: b", "x # y", "- dash", "true", "it's \"quoted\"", "new\nline", "tab\there", "[list]", "*star", "  blanks  ",
-		"\xc5\xbc\xc3\xb3\xc5\x82w", "\xe2\x80\xa8", "--json",
+		"a: b",
+		"x # y",
+		"- dash",
+		"true",
+		"it's \"quoted\"",
+		"new\nline",
+		"tab\there",
+		"[list]",
+		"*star",
+		"  blanks  ",
+		"\xc5\xbc\xc3\xb3\xc5\x82w",
+		"\xe2\x80\xa8",
+		"--json",
 	};
 	struct bench *b = *state;
 
@@ -213,11 +228,14 @@ list_shows_what_is_connected(void **state)
 	assert_int_equal(run(b, &kr_cmd_repo_list, NULL, 1, NULL), 0);
 	assert_non_null(strstr(b->out.data, "no repository is connected"));
 	put(b, "kh/config/repos.yaml",
-		kr_arena_printf(&b->arena, "repos:\n  - {path: %s/app, name: \"a\\e[31mb\", test_command: make test}\n"
-			"  - {path: /nowhere/gone, id: g, sandbox: {kind: docker, image: x}}\n", b->top), 0600);
+		kr_arena_printf(&b->arena,
+			"repos:\n  - {path: %s/app, name: \"a\\e[31mb\", test_command: make test}\n"
+			"  - {path: /nowhere/gone, id: g, sandbox: {kind: docker, image: x}}\n",
+			b->top),
+		0600);
 	assert_int_equal(run(b, &kr_cmd_repo_list, NULL, 1, NULL), 0);
 	assert_non_null(strstr(b->out.data, "a\\x1b[31mb  -        make test     "));
-	assert_non_null(strstr(b->out.data, "gone         docker   (undeclared)  /nowhere/gone (missing)\n"));
+	assert_non_null(strstr(b->out.data, "gone        docker   (undeclared)  /nowhere/gone (missing)\n"));
 	assert_int_equal(run(b, &kr_cmd_repo_list, NULL, 0, ""), 0);
 	assert_non_null(strstr(b->out.data, "\"sandbox\": \"docker\""));
 	assert_non_null(strstr(b->out.data, "\"present\": false"));
@@ -269,7 +287,8 @@ connecting_many_at_once_loses_none(void **state)
 		fflush(stdout);
 		children[i] = fork();
 		if (children[i] == 0) {
-			struct kr_parsed parsed = { .words = (char *[]){ (char *)(uintptr_t)in_top(b, name), NULL }, .word_count = 1 };
+			struct kr_parsed parsed = { .words = (char *[]){ (char *)(uintptr_t)in_top(b, name), NULL },
+				.word_count = 1 };
 
 			if (!freopen("/dev/null", "w", stdout))
 				_exit(2);
