@@ -166,6 +166,25 @@ read_arguments(struct init *init, int argc, char **argv)
 	return true;
 }
 
+/* The command inherits it. Before harden: afterwards the file is not ours. */
+static void
+offer_to_oom_killer(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	char text[24];
+	const char *at = text;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	uint64_t score;
+
+	/* A negative score is somebody's decision to keep all of this alive: left alone. */
+	if (n > 0 && kg_number(&at, text + n, 1000, &score)) {
+		score = score > 1000 - OOM_SCORE_ADDED ? 1000 : score + OOM_SCORE_ADDED;
+		(void)!pwrite(fd, text, kg_decimal(score, text), 0); /* a courtesy, not a wall */
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 /* From here on the command, though the same user, can neither read nor write us nor take our descriptors. */
 static void
 harden(struct init *init)
@@ -310,24 +329,6 @@ default_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void
-offer_to_oom_killer(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-	char text[24];
-	const char *at = text;
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	uint64_t score;
-
-	/* A negative score is somebody's decision to keep all of this alive: left alone. */
-	if (n > 0 && kg_number(&at, text + n, 1000, &score)) {
-		score = score > 1000 - OOM_SCORE_ADDED ? 1000 : score + OOM_SCORE_ADDED;
-		(void)!pwrite(fd, text, kg_decimal(score, text), 0); /* a courtesy, not a wall */
-	}
-	if (fd >= 0)
-		close(fd);
-}
-
 /* A file without `#!` is a shell script to every shell and to execvp(3), so it is one to us. */
 static void
 exec_script(struct init *init)
@@ -347,7 +348,6 @@ become_command(void *context)
 
 	(void)setpgid(0, 0); /* cannot fail: a new process, no leader of a session */
 	kg_terminal_give(&init->terminal);
-	offer_to_oom_killer();
 	default_signals();
 	execve(init->exec, init->command_argv, init->variables);
 	if (errno == ENOEXEC)
@@ -522,6 +522,7 @@ kg_init_main(int argc, char **argv)
 
 	if (!read_arguments(&init, argc, argv))
 		return KG_EXIT_REFUSED;
+	offer_to_oom_killer();
 	harden(&init);
 	receive_start(&init);
 	check_mounts(&init);

@@ -48,6 +48,7 @@ enum {
 	SILENT_INIT_MS = 10000, /* an ended sandbox whose init never spoke: after this bubblewrap is killed all the same */
 	LAST_WORDS_MS = 2000,   /* for a kraft that does not read */
 	ORPHAN_TRIES = 1000, ORPHAN_WAIT_MS = 10,
+	QUOTA_TRIES = 40, QUOTA_WAIT_MS = 25,
 };
 
 /* How far the process that becomes bubblewrap came. It shares our memory until its exec. */
@@ -314,18 +315,27 @@ keep_descriptors(struct launch *launch)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: close_range");
 }
 
-/* Everything in the session keyring that we came with would be the worker's (OS-LCH-02). */
-static void
-join_keyring(struct launch *launch)
+__attribute__((noreturn)) static void
+refuse_keyring(struct launch *launch)
 {
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
-		return;
 	if (errno == EDQUOT) {
 		kg_say(2, "cannot make a session keyring: your key quota is spent (see /proc/key-users); ",
 			"end other sessions or raise kernel.keys.maxkeys", NULL);
 		refuse(launch, KG_FAULT_KEYRING, EDQUOT);
 	}
 	refuse_errno(launch, KG_FAULT_KEYRING, "cannot make a session keyring");
+}
+
+/* Everything in the session keyring that we came with would be the worker's (OS-LCH-02). */
+static void
+join_keyring(struct launch *launch)
+{
+	/* The kernel gives back what ended sessions held a little later than they end. */
+	for (int i = 0; syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0; i++) {
+		if (errno != EDQUOT || i == QUOTA_TRIES)
+			refuse_keyring(launch);
+		poll(NULL, 0, QUOTA_WAIT_MS);
+	}
 }
 
 static void
