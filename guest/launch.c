@@ -353,6 +353,9 @@ leave_surroundings(struct launch *launch)
 	if (chdir("/") < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
 		prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: cannot prepare itself");
+	/* A launcher that is stopped does not see the end of its lifeline; the death of kraft lets it go on. */
+	if (launch->lifeline >= 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGCONT);
 	join_keyring(launch);
 }
 
