@@ -306,6 +306,16 @@ def _(t):
     t.works(process.wait(timeout=20) == 0, "it ends well", process.returncode)
 
 
+@promise("OS-LCH-07", "at a terminal with stderr sent elsewhere, the command's stderr goes there")
+def _(t):
+    home = shared()
+    with Screen(home) as s:
+        s.until("$> ").line("$KRAFT run -- sh -c 'test -t 0 && test -t 1 && echo on a ter''minal; test -t 2 || echo to the fi''le >&2' 2>errors; cat errors | tr a-z A-Z")
+        s.until("on a terminal").until("TO THE FILE").line("exit").end()
+        t.works(b"to the file" not in s.seen, "apart", repr(s.seen))
+    os.unlink(os.path.join(home.repo, "errors"))
+
+
 @promise("RES-05", "a full screen of output, a slow terminal, and Ctrl-C through it")
 def _(t):
     home = shared()
