@@ -117,6 +117,16 @@ take_terminal(void *context, const char *value)
 }
 
 static bool
+take_keep_stderr(void *context, const char *value)
+{
+	struct init *init = context;
+
+	(void)value; /* a flag */
+	init->terminal.keep_stderr = true;
+	return true;
+}
+
+static bool
 take_terminal_size(void *context, const char *value)
 {
 	struct init *init = context;
@@ -146,6 +156,7 @@ static const struct kg_option init_options[] = {
 	{ "--pipe", true, take_pipe },
 	{ "--terminal", false, take_terminal },
 	{ "--terminal-size", true, take_terminal_size },
+	{ "--terminal-keep-stderr", false, take_keep_stderr },
 	{ "--cwd", true, take_cwd },
 	{ "--exec", true, take_exec },
 };

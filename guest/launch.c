@@ -64,7 +64,7 @@ struct launch {
 	size_t pass_count;
 	struct kg_capped tmp, shm, capped[2];
 	size_t capped_count;
-	bool has_caps, terminal;
+	bool has_caps, terminal, keep_stderr;
 	char **command;
 	int command_count;
 	char **environment;
@@ -189,6 +189,16 @@ take_terminal(void *context, const char *value)
 }
 
 static bool
+take_keep_stderr(void *context, const char *value)
+{
+	struct launch *launch = context;
+
+	(void)value; /* a flag */
+	launch->keep_stderr = true;
+	return true;
+}
+
+static bool
 take_keep(void *context, const char *value)
 {
 	struct launch *launch = context;
@@ -241,6 +251,7 @@ static const struct kg_option launch_options[] = {
 	{ "--pass-fd", true, take_pass_fd },
 	{ "--terminal", false, take_terminal },
 	{ "--terminal-size", true, take_terminal_size },
+	{ "--terminal-keep-stderr", false, take_keep_stderr },
 	{ "--cwd", true, take_cwd },
 	{ "--exec", true, take_exec },
 };
@@ -363,6 +374,9 @@ leave_surroundings(struct launch *launch)
 	if (chdir("/") < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
 		prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: cannot prepare itself");
+	/* A launcher that is stopped does not see the end of its lifeline; the death of kraft lets it go on. */
+	if (launch->lifeline >= 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGCONT);
 	join_keyring(launch);
 }
 
@@ -486,6 +500,8 @@ bwrap_arguments(struct launch *launch)
 	memcpy(argv, head, sizeof(head));
 	if (launch->terminal)
 		argv[n++] = "--terminal";
+	if (launch->keep_stderr)
+		argv[n++] = "--terminal-keep-stderr";
 	if (launch->terminal_size) {
 		argv[n++] = "--terminal-size";
 		argv[n++] = launch->terminal_size;

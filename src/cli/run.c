@@ -270,6 +270,7 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 		kr_terminal_size(&(struct kr_terminal){ .fd = job->in }, &size);
 		start.rows = size.ws_row;
 		start.columns = size.ws_col;
+		start.keep_stderr = !isatty(job->err);
 	}
 	result = kr_session_launch(run->arena, &start, &session, err);
 	if (result == 0)

@@ -316,7 +316,7 @@ target_failed(struct kr_relay *r, int which, int failed)
 	if (c->own_to)
 		kr_close_p(&c->to);
 	c->to = -1;
-	if (r->want.terminal) {
+	if (r->want.terminal && which == OUTPUT) {
 		hang_up(r);
 		return;
 	}

@@ -25,7 +25,8 @@
 #include "session/session.h"
 
 struct kr_relay_want {
-	bool terminal;      /* in and out are terminals; err too, or it gets a pipe of its own */
+	bool terminal;      /* in and out are terminals; err is where launcher and bubblewrap speak, and the command's own
+	                     * stderr when it was sent elsewhere */
 	int in, out, err;   /* ours, borrowed; -1: nothing to read, log only */
 	const char *folder; /* of the session, for the exit file when the control socket ends without a word */
 	struct kr_log *log; /* may be NULL */

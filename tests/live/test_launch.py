@@ -205,7 +205,7 @@ def _(t):
         for number in ("9", "15", "2"):
             bystander = None
             process = home.start("sh", "-c", "sleep 0.3; exec ./probe signal %s %s" % (target, number), start_new_session=True,
-                                 before=["sh", "-c", "%s sleep 30 %s & exec \"$@\"" % (PROBE, bystander_mark), "sh"])
+                                 before=["sh", "-c", "%s sleep 30 %s >/dev/null 2>&1 & exec \"$@\"" % (PROBE, bystander_mark), "sh"])
             result = finish(process)
             bystander = marked(bystander_mark)
             t.attack(bystander, "kill(%s, %s): a bystander in kraft's own group lives" % (target, number), result)
@@ -411,7 +411,7 @@ def _(t):
         process = home.start("./probe", "sleep", "0.01" if i % 2 else "30", here)
         if i % 2 == 0:
             time.sleep(random.random() * 0.04)
-            victim = launcher_of(process) if i % 4 else process.pid
+            victim = (launcher_of(process) if i % 4 else None) or process.pid
             kill_quietly(victim, signal.SIGKILL)
         finish(process, 20)
         t.attack(gone(here, 3), "round %d" % i)
@@ -489,13 +489,14 @@ def on_terminal(home, *command, keys=(), seconds=15, options=(), words=None):
             seen += data
         if waiting and waiting[0][0].encode() in seen:
             text, typed = waiting.pop(0)
+            time.sleep(0.4)  # a key between a shell's fork and the exec of its child is lost on any terminal
             mid = termios.tcgetattr(master)
             if callable(typed):
                 typed(master, pid)
             else:
                 os.write(master, typed)
     after = termios.tcgetattr(master)
-    done, status = os.waitpid(pid, os.WNOHANG)
+    done, status = wait_for(lambda: (lambda w: w if w[0] else None)(os.waitpid(pid, os.WNOHANG)), 5) or (0, 0)
     if done == 0:
         for victim in children(pid) + [pid]:
             kill_quietly(victim, signal.SIGKILL)

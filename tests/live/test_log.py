@@ -97,7 +97,7 @@ def _(t):
     text = read(log)
     t.works("first" in text and "second" in text, "the lines", text)
     t.works(os.stat(log).st_mode & 0o077 == 0, "mode", oct(os.stat(log).st_mode))
-    shown = home.kraft("view", "logs")
+    shown = home.kraft("view", "logs", "--timestamps")
     t.works("first" in shown.out and re.search(r"\d\d:\d\d:\d\d", shown.out), "with time stamps", shown)
 
 
