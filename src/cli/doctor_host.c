@@ -235,7 +235,7 @@ check_inode_caps(struct kr_doctor *d)
 {
 	const char *launcher =
 		d->host.guest_dir ? kr_path_join(d->arena, d->host.guest_dir, "init") : "kraft-guest";
-	pid_t child = fork(); /* a small process of one thread: see conventions of launch */
+	pid_t child = fork(); /* a small process of one thread */
 	int status = -1;
 
 	if (child == 0)
