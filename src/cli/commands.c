@@ -18,6 +18,7 @@
 	X(repo_list)                                                                                   \
 	X(repo_disconnect)                                                                             \
 	X(repo_path)                                                                                   \
+	X(admin_doctor)                                                                                \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;
