@@ -651,7 +651,7 @@ a_kill_at_any_moment_is_mended(void **state)
 {
 	struct place *p = *state;
 	struct call c;
-	unsigned finished = 0, kills = 0, whole_us, rounds = getenv("KRAFT_ALL") ? 200 : 60;
+	unsigned finished = 0, kills = 0, whole_us, rounds = getenv("KRAFT_ALL") ? 200 : 40;
 
 	make_repo(p);
 	sh(p, "cd r && for i in $(seq 100); do echo $i >n$i; done && git add . && git commit -qm many && echo "
