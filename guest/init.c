@@ -11,11 +11,12 @@
  * does: wait, pass signals on, tell. must not: block on anything that the command controls, hold a secret while it runs
  * (the environment block is given back once the exec is known to have worked), act on a signal that the command sends.
  *
- * States: starting (exec not known) -> started <-> stopped -> ended. Orders of kraft are read from `started` on.
+ * States: starting -> started <-> stopped -> ended. Orders of kraft are read from `started` on.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -45,14 +46,15 @@ struct block {
 struct init {
 	const char *cwd, *exec;
 	char **command_argv; /* the place before it is ours: see exec_script */
-	int pipe, signals, exec_result;
+	const char *name;    /* what it is called by, for messages */
+	int pipe, signals;
 	bool wants_terminal;
 	struct kg_terminal terminal;
 	struct block environment, verify;
 	char **variables;
 	long variable_count;
 	pid_t command;
-	bool started;
+	volatile int exec_errno; /* of the command's process, which shares our memory until its exec */
 	int stop, stop_told; /* signal that stopped the command, 0 while it runs; and what was said last */
 	struct kg_message order;
 	size_t order_bytes;
@@ -115,6 +117,16 @@ take_terminal(void *context, const char *value)
 }
 
 static bool
+take_keep_stderr(void *context, const char *value)
+{
+	struct init *init = context;
+
+	(void)value; /* a flag */
+	init->terminal.keep_stderr = true;
+	return true;
+}
+
+static bool
 take_terminal_size(void *context, const char *value)
 {
 	struct init *init = context;
@@ -144,6 +156,7 @@ static const struct kg_option init_options[] = {
 	{ "--pipe", true, take_pipe },
 	{ "--terminal", false, take_terminal },
 	{ "--terminal-size", true, take_terminal_size },
+	{ "--terminal-keep-stderr", false, take_keep_stderr },
 	{ "--cwd", true, take_cwd },
 	{ "--exec", true, take_exec },
 };
@@ -160,7 +173,27 @@ read_arguments(struct init *init, int argc, char **argv)
 		return false;
 	}
 	init->command_argv = argv + options.at;
+	init->name = init->command_argv[0];
 	return true;
+}
+
+/* The command inherits it. Before harden: afterwards the file is not ours. */
+static void
+offer_to_oom_killer(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	char text[24];
+	const char *at = text;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	uint64_t score;
+
+	/* A negative score is somebody's decision to keep all of this alive: left alone. */
+	if (n > 0 && kg_number(&at, text + n, 1000, &score)) {
+		score = score > 1000 - OOM_SCORE_ADDED ? 1000 : score + OOM_SCORE_ADDED;
+		(void)!pwrite(fd, text, kg_decimal(score, text), 0); /* a courtesy, not a wall */
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 /* From here on the command, though the same user, can neither read nor write us nor take our descriptors. */
@@ -289,7 +322,10 @@ watch_signals(struct init *init)
 		fail(init, KG_FAULT_INTERNAL, errno, "init: signals");
 }
 
-/* ---- the command's own process, before its exec ---- */
+/*
+ * ---- the command's own process, before its exec ----
+ * It runs on our memory while we stand still, and writes to nothing of it but exec_errno and the arguments.
+ */
 
 /* Ignored signals would be inherited, and the launcher ignores some. All zero is the default action on every system. */
 static void
@@ -304,24 +340,6 @@ default_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void
-offer_to_oom_killer(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-	char text[24];
-	const char *at = text;
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	uint64_t score;
-
-	/* A negative score is somebody's decision to keep all of this alive: left alone. */
-	if (n > 0 && kg_number(&at, text + n, 1000, &score)) {
-		score = score > 1000 - OOM_SCORE_ADDED ? 1000 : score + OOM_SCORE_ADDED;
-		(void)!pwrite(fd, text, kg_decimal(score, text), 0); /* a courtesy, not a wall */
-	}
-	if (fd >= 0)
-		close(fd);
-}
-
 /* A file without `#!` is a shell script to every shell and to execvp(3), so it is one to us. */
 static void
 exec_script(struct init *init)
@@ -334,20 +352,18 @@ exec_script(struct init *init)
 	errno = ENOEXEC;
 }
 
-__attribute__((noreturn)) static void
-become_command(struct init *init, int result)
+static int
+become_command(void *context)
 {
-	int failed;
+	struct init *init = context;
 
-	(void)setpgid(0, 0); /* the parent does it too: whoever comes first */
+	(void)setpgid(0, 0); /* cannot fail: a new process, no leader of a session */
 	kg_terminal_give(&init->terminal);
-	offer_to_oom_killer();
 	default_signals();
 	execve(init->exec, init->command_argv, init->variables);
 	if (errno == ENOEXEC)
 		exec_script(init);
-	failed = errno;
-	(void)!write(result, &failed, sizeof(failed)); /* a pipe of our own: fits */
+	init->exec_errno = errno;
 	_exit(KG_EXIT_REFUSED);
 }
 
@@ -359,63 +375,47 @@ launcher_is_gone(struct init *init)
 	return poll(&pipe, 1, 0) == 1 && (pipe.revents & (POLLHUP | POLLERR));
 }
 
+__attribute__((noreturn)) static void
+exec_failed(struct init *init)
+{
+	if (kg_exec_exit(init->exec_errno) == KG_EXIT_NOT_EXECUTABLE)
+		hint(init, init->name, " is not executable");
+	else
+		hint_not_found(init);
+	tell(init, KG_EXEC_FAILED, init->exec_errno, 0);
+	_exit(kg_exec_exit(init->exec_errno));
+}
+
+/*
+ * As vfork does it, but on a stack of its own: copying our memory would cost more than the rest of our work together,
+ * and there is no pipe to wait on for the exec. We stand still as long as the exec takes, which is long only where a
+ * file system hangs; killing bubblewrap ends us there too.
+ */
 static void
 start_command(struct init *init)
 {
-	int result[2];
+	static char stack[16384] __attribute__((aligned(16)));
 
 	if (launcher_is_gone(init))
 		_exit(KG_EXIT_REFUSED);
-	if (pipe2(result, O_CLOEXEC) < 0)
-		fail(init, KG_FAULT_INTERNAL, errno, "init: exec pipe");
-	init->command = fork();
+	init->command = clone(become_command, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, init);
 	if (init->command < 0)
 		fail(init, KG_FAULT_INTERNAL, errno, "cannot start a process inside the os sandbox");
-	if (init->command == 0)
-		become_command(init, result[1]);
-	(void)setpgid(init->command, init->command); /* fails once it has executed: then it did it itself */
-	close(result[1]);
-	init->exec_result = result[0];
-	kg_terminal_given(&init->terminal);
-}
-
-/* ---- while it runs ---- */
-
-static void
-exec_failed(struct init *init, int failed)
-{
-	if (kg_exec_exit(failed) == KG_EXIT_NOT_EXECUTABLE)
-		hint(init, init->command_argv[0], " is not executable");
-	else
-		hint_not_found(init);
-	tell(init, KG_EXEC_FAILED, failed, 0);
-	_exit(kg_exec_exit(failed));
-}
-
-/* The exec's pipe closed by itself: it worked. Else it brings the error. */
-static void
-settle_exec(struct init *init)
-{
-	int failed;
-	ssize_t n = read(init->exec_result, &failed, sizeof(failed));
-
-	if (n == sizeof(failed))
-		exec_failed(init, failed);
-	close(init->exec_result);
-	init->exec_result = -1;
-	init->started = true;
+	if (init->exec_errno)
+		exec_failed(init);
 	tell(init, KG_STARTED, 0, 0);
+	kg_terminal_given(&init->terminal);
 	kg_unmap(init->environment.bytes, init->environment.n);
 	kg_unmap(init->variables, ((size_t)init->variable_count + 1) * sizeof(char *));
 }
+
+/* ---- while it runs ---- */
 
 __attribute__((noreturn)) static void
 command_ended(struct init *init, int status)
 {
 	struct kg_message message = kg_exit_message(status);
 
-	if (!init->started)
-		settle_exec(init);
 	if (message.a == KG_EXIT_NOT_FOUND && message.b == 0)
 		hint_not_found(init);
 	tell(init, KG_EXIT, message.a, message.b);
@@ -467,7 +467,7 @@ take_signals(struct init *init)
 	struct signalfd_siginfo info;
 
 	while (read(init->signals, &info, sizeof(info)) == sizeof(info))
-		if (info.ssi_signo == SIGHUP && info.ssi_code == SI_KERNEL && init->started) {
+		if (info.ssi_signo == SIGHUP && info.ssi_code == SI_KERNEL) {
 			deliver(init, SIGHUP);
 			deliver(init, SIGCONT);
 		}
@@ -501,14 +501,6 @@ tell_stop(struct init *init)
 		init->stop_told = init->stop;
 }
 
-static short
-pipe_events(const struct init *init)
-{
-	if (!init->started)
-		return 0; /* its end is reported all the same */
-	return init->stop == init->stop_told ? POLLIN : POLLIN | POLLOUT;
-}
-
 __attribute__((noreturn)) static void
 serve(struct init *init)
 {
@@ -516,35 +508,32 @@ serve(struct init *init)
 
 	for (;;) {
 		struct pollfd ready[] = {
-			{ .fd = init->pipe, .events = pipe_events(init) },
+			{ .fd = init->pipe, .events = (short)(init->stop == init->stop_told ? POLLIN : POLLIN | POLLOUT) },
 			{ .fd = init->signals, .events = POLLIN },
-			{ .fd = init->exec_result, .events = POLLIN },
 		};
 
 		if (poll(ready, KG_COUNT(ready), more ? 0 : -1) < 0 && errno != EINTR)
-			fail(init, KG_FAULT_INTERNAL, errno, "init: poll");
+			_exit(KG_EXIT_REFUSED); /* cannot happen with these arguments */
 		if (ready[0].revents & (POLLHUP | POLLERR))
 			_exit(KG_EXIT_REFUSED);
-		if (ready[2].revents)
-			settle_exec(init);
 		if (ready[0].revents & POLLIN)
 			take_orders(init);
 		if (ready[1].revents)
 			take_signals(init);
 		if (ready[1].revents || more)
 			more = reap(init);
-		if (init->started)
-			tell_stop(init);
+		tell_stop(init);
 	}
 }
 
 int
 kg_init_main(int argc, char **argv)
 {
-	struct init init = { .pipe = -1, .signals = -1, .exec_result = -1, .terminal = { .tty = -1, .command_tty = -1 } };
+	struct init init = { .pipe = -1, .signals = -1, .terminal = { .tty = -1, .command_tty = -1 } };
 
 	if (!read_arguments(&init, argc, argv))
 		return KG_EXIT_REFUSED;
+	offer_to_oom_killer();
 	harden(&init);
 	receive_start(&init);
 	check_mounts(&init);

@@ -20,11 +20,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h> /* renameat alone */
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -48,14 +48,11 @@ enum {
 	SILENT_INIT_MS = 10000, /* an ended sandbox whose init never spoke: after this bubblewrap is killed all the same */
 	LAST_WORDS_MS = 2000,   /* for a kraft that does not read */
 	ORPHAN_TRIES = 1000, ORPHAN_WAIT_MS = 10,
+	QUOTA_TRIES = 40, QUOTA_WAIT_MS = 25,
 };
 
-/* Written by the process that becomes bubblewrap, in memory it shares with us until its exec. */
-enum stage { STAGE_NONE, STAGE_NAMESPACE, STAGE_EXEC };
-struct report {
-	enum stage stage;
-	int failed;
-};
+/* How far the process that becomes bubblewrap came. It shares our memory until its exec. */
+enum stage { STAGE_NAMESPACE, STAGE_EXEC, STAGE_DONE };
 
 struct launch {
 	/* the command line */
@@ -67,14 +64,16 @@ struct launch {
 	size_t pass_count;
 	struct kg_capped tmp, shm, capped[2];
 	size_t capped_count;
-	bool has_caps, terminal;
+	bool has_caps, terminal, keep_stderr;
 	char **command;
 	int command_count;
 	char **environment;
 	/* the sandbox */
+	const char **bwrap_argv;
 	int pipe, init_end, child_fd;
 	pid_t child;
-	volatile struct report *report;
+	volatile enum stage stage; /* where it failed, or STAGE_DONE */
+	volatile int stage_errno;
 	char *start;
 	size_t start_bytes, start_sent;
 	/* the talk */
@@ -190,6 +189,16 @@ take_terminal(void *context, const char *value)
 }
 
 static bool
+take_keep_stderr(void *context, const char *value)
+{
+	struct launch *launch = context;
+
+	(void)value; /* a flag */
+	launch->keep_stderr = true;
+	return true;
+}
+
+static bool
 take_keep(void *context, const char *value)
 {
 	struct launch *launch = context;
@@ -242,6 +251,7 @@ static const struct kg_option launch_options[] = {
 	{ "--pass-fd", true, take_pass_fd },
 	{ "--terminal", false, take_terminal },
 	{ "--terminal-size", true, take_terminal_size },
+	{ "--terminal-keep-stderr", false, take_keep_stderr },
 	{ "--cwd", true, take_cwd },
 	{ "--exec", true, take_exec },
 };
@@ -316,18 +326,27 @@ keep_descriptors(struct launch *launch)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: close_range");
 }
 
-/* Everything in the session keyring that we came with would be the worker's (OS-LCH-02). */
-static void
-join_keyring(struct launch *launch)
+__attribute__((noreturn)) static void
+refuse_keyring(struct launch *launch)
 {
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
-		return;
 	if (errno == EDQUOT) {
 		kg_say(2, "cannot make a session keyring: your key quota is spent (see /proc/key-users); ",
 			"end other sessions or raise kernel.keys.maxkeys", NULL);
 		refuse(launch, KG_FAULT_KEYRING, EDQUOT);
 	}
 	refuse_errno(launch, KG_FAULT_KEYRING, "cannot make a session keyring");
+}
+
+/* Everything in the session keyring that we came with would be the worker's (OS-LCH-02). */
+static void
+join_keyring(struct launch *launch)
+{
+	/* The kernel gives back what ended sessions held a little later than they end. */
+	for (int i = 0; syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0; i++) {
+		if (errno != EDQUOT || i == QUOTA_TRIES)
+			refuse_keyring(launch);
+		poll(NULL, 0, QUOTA_WAIT_MS);
+	}
 }
 
 static void
@@ -355,6 +374,9 @@ leave_surroundings(struct launch *launch)
 	if (chdir("/") < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
 		prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: cannot prepare itself");
+	/* A launcher that is stopped does not see the end of its lifeline; the death of kraft lets it go on. */
+	if (launch->lifeline >= 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGCONT);
 	join_keyring(launch);
 }
 
@@ -450,9 +472,6 @@ make_pipe(struct launch *launch)
 	launch->init_end = pair[1];
 	if (setsockopt(launch->pipe, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: pipe to the init");
-	launch->report = mmap(NULL, sizeof(struct report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (launch->report == MAP_FAILED)
-		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: memory");
 }
 
 /* ---- bubblewrap ---- */
@@ -481,6 +500,8 @@ bwrap_arguments(struct launch *launch)
 	memcpy(argv, head, sizeof(head));
 	if (launch->terminal)
 		argv[n++] = "--terminal";
+	if (launch->keep_stderr)
+		argv[n++] = "--terminal-keep-stderr";
 	if (launch->terminal_size) {
 		argv[n++] = "--terminal-size";
 		argv[n++] = launch->terminal_size;
@@ -505,39 +526,48 @@ let_all_through(const struct launch *launch)
 	return let_through(launch->args) && let_through(launch->seccomp) && let_through(launch->init_end);
 }
 
-__attribute__((noreturn)) static void
-become_bwrap(struct launch *launch)
+/* In the new process, on our memory: it writes to nothing but the stage, and ends in exec or _exit. */
+static int
+become_bwrap(void *context)
 {
 	static char *no_environment[1];
-	const char **argv;
+	struct launch *launch = context;
 
-	if (launch->capped_count) {
-		launch->report->failed = kg_namespace_enter(launch->capped, launch->capped_count);
-		if (launch->report->failed) {
-			launch->report->stage = STAGE_NAMESPACE;
-			_exit(KG_EXIT_REFUSED);
-		}
+	launch->stage = STAGE_NAMESPACE;
+	launch->stage_errno = launch->capped_count ? kg_namespace_enter(launch->capped, launch->capped_count) : 0;
+	if (launch->stage_errno)
+		_exit(KG_EXIT_REFUSED);
+	launch->stage = STAGE_EXEC;
+	if (let_all_through(launch)) {
+		launch->stage = STAGE_DONE; /* the word of a process that cannot speak any more once it is true */
+		execve(launch->bwrap, (char **)launch->bwrap_argv, no_environment);
+		launch->stage = STAGE_EXEC;
 	}
-	argv = bwrap_arguments(launch);
-	if (argv && let_all_through(launch))
-		execve(launch->bwrap, (char **)argv, no_environment);
-	launch->report->failed = errno;
-	launch->report->stage = STAGE_EXEC;
+	launch->stage_errno = errno;
 	_exit(KG_EXIT_REFUSED);
 }
 
+/*
+ * As vfork does it, but on a stack of its own: a copy of our memory, small as it is, costs more than all else that the
+ * launcher does. We stand still until the exec.
+ */
 static void
 start_bwrap(struct launch *launch)
 {
-	launch->report->stage = STAGE_NONE;
-	launch->child = fork();
+	static char stack[16384] __attribute__((aligned(16)));
+
+	if (!launch->bwrap_argv)
+		launch->bwrap_argv = bwrap_arguments(launch);
+	if (!launch->bwrap_argv)
+		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: memory");
+	/* Its files in /proc/self belong to root while our memory is not dumpable, and it has to write two of them. */
+	if (launch->capped_count)
+		(void)prctl(PR_SET_DUMPABLE, 1); /* cannot fail */
+	launch->child = clone(become_bwrap, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, launch,
+		&launch->child_fd);
+	(void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail */
 	if (launch->child < 0)
 		refuse_errno(launch, KG_FAULT_BWRAP, "cannot start a process for bubblewrap");
-	if (launch->child == 0)
-		become_bwrap(launch);
-	launch->child_fd = (int)syscall(SYS_pidfd_open, launch->child, 0);
-	if (launch->child_fd < 0)
-		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: pidfd_open"); /* our pipe ends: so does what we started */
 }
 
 /* The namespace for capped file systems is not allowed here: the same once more, without. */
@@ -550,9 +580,10 @@ start_uncapped(struct launch *launch)
 		errno = -args;
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: arguments without capped file systems");
 	}
-	tell_fault(launch, KG_FAULT_NAMESPACE, launch->report->failed);
+	tell_fault(launch, KG_FAULT_NAMESPACE, launch->stage_errno);
 	close(launch->args);
 	launch->args = args;
+	launch->bwrap_argv = NULL; /* another descriptor, another text; a page is not worth giving back */
 	launch->capped_count = 0;
 	close(launch->child_fd);
 	start_bwrap(launch);
@@ -883,8 +914,8 @@ explain_silence(struct launch *launch)
 {
 	int failed = 0;
 
-	if (launch->report->stage == STAGE_EXEC) {
-		failed = launch->report->failed;
+	if (launch->stage == STAGE_EXEC) {
+		failed = launch->stage_errno;
 		kg_say(2, "cannot run '", launch->bwrap, "': ", kg_errno_text(failed), NULL);
 	}
 	tell_fault(launch, KG_FAULT_BWRAP, failed);
@@ -912,7 +943,7 @@ kg_launch_main(int argc, char **argv, char **environment)
 	send_start(launch);
 	start_bwrap(launch);
 	serve(launch);
-	if (launch->report->stage == STAGE_NAMESPACE && !launch->killed) {
+	if (launch->stage == STAGE_NAMESPACE && !launch->killed) {
 		(void)waitpid(launch->child, NULL, 0);
 		start_uncapped(launch);
 		serve(launch);

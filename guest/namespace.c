@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,8 +53,7 @@ kg_namespace_enter(const struct kg_capped *capped, size_t n)
 	gid_t gid = getegid();
 	int failed;
 
-	/* The files in /proc/self belong to root while we are not dumpable; the launcher is not, and we came from it. */
-	if (prctl(PR_SET_DUMPABLE, 1) < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
 		return errno;
 	failed = kg_write_file("/proc/self/setgroups", "deny", 4);
 	if (!failed)

@@ -74,8 +74,8 @@ kg_terminal_give(const struct kg_terminal *terminal)
 		return;
 	/* SIGTTOU is still blocked here, so a background group may do this. */
 	kg_terminal_foreground(terminal, getpid());
-	for (int fd = 0; fd < 3; fd++)
-		(void)dup2(terminal->command_tty, fd); /* three small numbers that exist */
+	for (int fd = 0; fd < (terminal->keep_stderr ? 2 : 3); fd++)
+		(void)dup2(terminal->command_tty, fd); /* small numbers that exist */
 }
 
 void

@@ -13,6 +13,7 @@
 struct kg_terminal {
 	int tty, command_tty; /* -1: the command has no terminal */
 	struct winsize size;  /* zero: left as the kernel makes it */
+	bool keep_stderr;     /* the command's stderr stays what it is: the person sent it elsewhere */
 };
 
 /* ROWS,COLUMNS */

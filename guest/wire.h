@@ -79,7 +79,8 @@ enum {
  *   --caps TMPBYTES,TMPINODES,SHMBYTES,SHMINODES  with --tmp or --shm
  *   --keep NAME      a variable of the launcher's environment that the command gets; repeated
  *   --pass-fd FD     a mount source that bubblewrap needs; repeated
- *   --terminal       the command gets a pseudo-terminal; --terminal-size ROWS,COLUMNS is optional
+ *   --terminal       the command gets a pseudo-terminal; --terminal-size ROWS,COLUMNS is optional, and so is
+ *                    --terminal-keep-stderr: stdin and stdout only
  *   --cwd DIR        where the command starts, inside
  *   --exec PATH      what is executed, inside; ARGV[0] is the name it is called by
  * Every descriptor above 2 that is not named is closed. It runs, with an empty environment:

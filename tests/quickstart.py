@@ -26,7 +26,8 @@ def runs_the_sample_inside():
     done = quickstart()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed, 0 failed" in done.stdout, done.stdout
-    assert "/opt/kraft" in done.stdout or "worktree" in done.stdout, "the view is not shown:\n" + done.stdout
+    assert "read-only   /usr " in done.stdout and "the worktree" in done.stdout, "the view is not shown:\n" + done.stdout
+    assert "No such file or directory" in done.stdout, "the home directory can be seen inside:\n" + done.stdout
     assert len(done.stdout.splitlines()) < LINES, f"{len(done.stdout.splitlines())} lines:\n{done.stdout}"
     assert done.stderr == "", done.stderr
 

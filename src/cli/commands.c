@@ -11,8 +11,14 @@
 #define COMMANDS(X)                                                                                \
 	X(run)                                                                                         \
 	X(shell)                                                                                       \
+	X(explain)                                                                                     \
 	X(view_sessions)                                                                               \
 	X(view_logs)                                                                                   \
+	X(repo_connect)                                                                                \
+	X(repo_list)                                                                                   \
+	X(repo_disconnect)                                                                             \
+	X(repo_path)                                                                                   \
+	X(admin_doctor)                                                                                \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/where.h"
 #include "os/host.h"
 #include "session/facts.h"
 #include "session/item.h"
@@ -36,7 +37,8 @@ struct changes {
 	size_t count;
 	size_t column; /* in the present entry */
 	bool is_rename, skip;
-	bool told, failed;
+	bool running;
+	bool quiet; /* a terminal program draws now: said at the end */
 };
 
 struct run {
@@ -46,6 +48,7 @@ struct run {
 	struct kr_host host;
 	struct kr_checkout checkout;
 	const struct kr_repo *repo;
+	struct kr_where where;
 	struct kr_item item;
 	struct changes changes;
 };
@@ -64,6 +67,15 @@ struct job {
 	struct kr_session_end end;
 	int log_errno;
 };
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 KR_PRINTF(1, 2) static void
 say(const char *fmt, ...)
@@ -87,9 +99,10 @@ start_changes(struct run *run)
 	const struct kr_git_where where = {
 		.git_dir = run->checkout.git_dir, .work_tree = run->checkout.root, .work_dir_fd = -1
 	};
+	struct changes *c = &run->changes;
 
-	if (run->want->with_changes || kr_git_start(&where, argv, &run->changes.git, NULL) < 0)
-		run->changes.told = true; /* a remark is not worth an error */
+	/* A remark is not worth an error. */
+	c->running = !run->want->with_changes && kr_git_start(&where, argv, &c->git, NULL) == 0;
 }
 
 /* Entries of `status --porcelain -z`: "XY path\0", and after a rename or copy one more "old path\0". */
@@ -109,54 +122,56 @@ count_changes(struct changes *c, const char *bytes, size_t n)
 	}
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Reads on until git is done or the time is over; true when it is done. */
-static bool
-read_changes(struct changes *c, int wait_ms)
-{
-	int64_t end = now_ms() + wait_ms;
-	char chunk[8192];
-
-	for (;;) {
-		struct pollfd poller = { .fd = c->git.out_fd, .events = POLLIN };
-		int64_t left = end - now_ms();
-		ssize_t got;
-
-		if (poll(&poller, 1, left > 0 ? (int)left : 0) <= 0)
-			return false;
-		got = read(c->git.out_fd, chunk, sizeof(chunk));
-		if (got <= 0)
-			return true;
-		count_changes(c, chunk, (size_t)got);
-	}
-}
-
 static void
-tell_changes(struct run *run, bool is_last)
+say_changes(struct changes *c)
 {
-	struct changes *c = &run->changes;
-	kr_auto_buf struct kr_buf rest = KR_BUF(1);
-
-	if (c->told)
-		return;
-	if (!read_changes(c, is_last ? STATUS_WAIT_MS : 0)) {
-		if (!is_last)
-			return;
-		kr_git_abandon(&c->git);
-		say("whether there are uncommitted changes could not be told in time; --with-changes takes them along");
-	} else if (kr_git_finish(&c->git, &rest, NULL) == 0 && c->count) {
+	if (c->count)
 		say("%zu uncommitted change%s not included; --with-changes takes them along", c->count,
 			c->count == 1 ? " is" : "s are");
+	c->count = 0; /* said */
+}
+
+/* Takes what git says now; its pipe is readable. False when that was the end of it. */
+static bool
+take_changes(void *context)
+{
+	struct changes *c = context;
+	kr_auto_buf struct kr_buf rest = KR_BUF(1);
+	char chunk[8192];
+	ssize_t got = read(c->git.out_fd, chunk, sizeof(chunk));
+
+	if (got > 0) {
+		count_changes(c, chunk, (size_t)got);
+		return true;
 	}
-	c->told = true;
+	if (kr_git_finish(&c->git, &rest, NULL) < 0)
+		c->count = 0;
+	c->running = false;
+	if (!c->quiet)
+		say_changes(c);
+	return false;
+}
+
+/* Waits a moment for the last of it; a command that was done sooner than git does not wait for ever. */
+static void
+finish_changes(struct changes *c, int wait_ms)
+{
+	int64_t end = now_ms() + wait_ms;
+
+	c->quiet = false;
+	while (c->running) {
+		struct pollfd poller = { .fd = c->git.out_fd, .events = POLLIN };
+		int64_t left = end - now_ms();
+
+		if (poll(&poller, 1, left > 0 ? (int)left : 0) <= 0) {
+			kr_git_abandon(&c->git);
+			c->running = false;
+			say("whether there are uncommitted changes could not be told in time; --with-changes takes them along");
+			return;
+		}
+		(void)take_changes(c);
+	}
+	say_changes(c);
 }
 
 /* ---- why a launch failed ---- */
@@ -235,6 +250,8 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 	const struct kr_relay_want want = {
 		.terminal = job->terminal, .in = job->in, .out = job->out, .err = job->err,
 		.folder = job->paths.folder, .log = log,
+		.side_fd = run->changes.running ? run->changes.git.out_fd : -1,
+		.on_side = take_changes, .side_context = &run->changes,
 	};
 	struct kr_relay *relay = kr_relay_new(&want, err);
 	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
@@ -245,6 +262,7 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 
 	if (!relay)
 		return -1;
+	run->changes.quiet = job->terminal;
 	kr_relay_worker_ends(relay, &start.stdin_fd, &start.stdout_fd, &start.stderr_fd);
 	if (job->terminal) {
 		struct winsize size;
@@ -252,10 +270,12 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 		kr_terminal_size(&(struct kr_terminal){ .fd = job->in }, &size);
 		start.rows = size.ws_row;
 		start.columns = size.ws_col;
+		start.keep_stderr = !isatty(job->err);
 	}
 	result = kr_session_launch(run->arena, &start, &session, err);
 	if (result == 0)
 		result = kr_relay_follow(relay, &session, &job->end, err);
+	run->changes.quiet = false;
 	kr_relay_free(relay);
 	if (result == 0 && !job->end.started && !job->end.exec_errno)
 		result = explain_fault(run, &job->end, err);
@@ -412,75 +432,26 @@ refuse_root(struct kr_error *err)
 }
 
 static int
-find_phase(struct run *run, struct kr_error *err)
+find_repo(struct run *run, struct kr_error *err)
 {
-	const char *name = run->want->phase ? run->want->phase : "runtime";
+	struct kr_where *where = &run->where;
 
-	for (int phase = 0; phase < KR_PHASE_COUNT; phase++)
-		if (strcmp(name, kr_phase_name((enum kr_phase)phase)) == 0) {
-			run->phase = (enum kr_phase)phase;
-			return 0;
-		}
-	kr_fail(err, KR_E_USAGE, "there is no phase '%s'", name);
-	return kr_hint(err, "one of 'install', 'runtime'");
+	if (kr_where_find(run->arena, &run->host.places, run->want->repo, where, err) < 0)
+		return -1;
+	for (size_t i = 0; i < where->repos->warnings.n; i++)
+		say("%s", where->repos->warnings.v[i]);
+	run->checkout = where->checkout;
+	run->repo = where->repo;
+	return 0;
 }
 
 static const char *
-where_we_stand(struct run *run, struct kr_error *err)
+find_cwd(struct run *run)
 {
-	char cwd[KR_PATH_MAX];
+	const char *wanted, *cwd = kr_where_cwd(run->arena, &run->where, run->item.worktree, &wanted);
 
-	if (!getcwd(cwd, sizeof(cwd))) {
-		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot tell the current directory");
-		return NULL;
-	}
-	return kr_arena_dup(run->arena, cwd);
-}
-
-static int
-find_repo(struct run *run, const char *here, struct kr_error *err)
-{
-	const char *start = run->want->repo ? kr_path_join(run->arena, here, run->want->repo) : here;
-	const struct kr_repos *repos;
-
-	if (!start)
-		return kr_fail(err, KR_E_USAGE, "'%s' is too long for a path", run->want->repo);
-	if (kr_checkout_find(run->arena, start, &run->checkout, err) < 0)
-		return -1;
-	repos = kr_repos_load(run->arena, &run->host.places, err);
-	if (!repos)
-		return -1;
-	for (size_t i = 0; i < repos->warnings.n; i++)
-		say("%s", repos->warnings.v[i]);
-	run->repo = kr_repos_find(repos, run->checkout.root);
-	if (run->repo)
-		return 0;
-	kr_fail(err, KR_E_CONFIG, "'%s' is not connected to kraft", run->checkout.root);
-	return kr_hint(err, "'kraft repo connect %s' writes its entry in '%s'", run->want->repo ? run->want->repo : ".",
-		repos->file);
-}
-
-/*
- * The same subdirectory of the worktree, or the nearest one above it that the worktree has: a directory that is not
- * committed is not there. Looked up without following links, which a worker could have made.
- */
-static const char *
-find_cwd(struct run *run, const char *here)
-{
-	const char *worktree = run->item.worktree, *cwd = worktree, *wanted;
-
-	if (!kr_path_is_within(here, run->checkout.root))
-		return worktree;
-	wanted = cwd = kr_path_clean(run->arena, kr_arena_printf(run->arena, "%s/%s", worktree, here + strlen(run->checkout.root)));
-	while (cwd && strcmp(cwd, worktree) != 0) {
-		kr_auto_fd int fd = kr_path_open(cwd, O_PATH | O_DIRECTORY, NULL);
-
-		if (fd >= 0)
-			break;
-		cwd = kr_path_dirname(run->arena, cwd);
-	}
-	if (cwd != wanted)
-		say("'%s' is not in the worktree, so the command starts in '%s'", here, cwd);
+	if (strcmp(cwd, wanted) != 0)
+		say("'%s' is not in the worktree, so the command starts in '%s'", run->where.here, cwd);
 	return cwd;
 }
 
@@ -515,20 +486,19 @@ sum_up(struct run *run, const struct job *job)
 		say("the log of this session ends early: %s", strerror(job->log_errno));
 	if (kr_session_exit_status(&job->end) != 0)
 		tell_outside(run, job);
-	tell_changes(run, true);
+	finish_changes(&run->changes, STATUS_WAIT_MS);
 }
 
 static int
-run_command(struct run *run, const char *here, struct kr_error *err)
+run_command(struct run *run, struct kr_error *err)
 {
 	struct job job = {
-		.purpose = run->want->purpose, .phase = run->phase, .argv = run->want->argv, .cwd = find_cwd(run, here),
+		.purpose = run->want->purpose, .phase = run->phase, .argv = run->want->argv, .cwd = find_cwd(run),
 		.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
 		.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO,
 	};
 	int status;
 
-	tell_changes(run, false);
 	if (run_job(run, &job, err) < 0)
 		return -1;
 	sum_up(run, &job);
@@ -537,7 +507,7 @@ run_command(struct run *run, const char *here, struct kr_error *err)
 }
 
 static int
-run_in_item(struct run *run, const char *here, struct kr_error *err)
+run_in_item(struct run *run, struct kr_error *err)
 {
 	const struct kr_item_want want = {
 		.id = run->want->item, .with_changes = run->want->with_changes, .keep = run->want->keep
@@ -550,7 +520,8 @@ run_in_item(struct run *run, const char *here, struct kr_error *err)
 		say("%s", run->item.notes.v[i]);
 	result = prepare_item(run, err);
 	if (result == 0)
-		result = run_command(run, here, err);
+		result = run_command(run, err);
+	kr_session_sweep(run->host.places.run_dir);
 	kr_item_close(&run->item);
 	return result;
 }
@@ -558,20 +529,16 @@ run_in_item(struct run *run, const char *here, struct kr_error *err)
 int
 kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
 {
-	struct run run = { .arena = arena, .want = want, .changes.told = true };
-	const char *here;
+	struct run run = { .arena = arena, .want = want };
 	int result;
 
-	if (refuse_root(err) < 0 || find_phase(&run, err) < 0 || kr_host_gather(arena, &run.host, err) < 0 ||
-		kr_host_prepare_dirs(&run.host, err) < 0)
+	if (refuse_root(err) < 0 || kr_where_phase(want->phase, &run.phase, err) < 0 ||
+		kr_host_gather(arena, &run.host, err) < 0 || kr_host_prepare_dirs(&run.host, err) < 0 ||
+		find_repo(&run, err) < 0)
 		return -1;
-	here = where_we_stand(&run, err);
-	if (!here || find_repo(&run, here, err) < 0)
-		return -1;
-	run.changes.told = false;
 	start_changes(&run);
-	result = run_in_item(&run, here, err);
-	if (!run.changes.told)
+	result = run_in_item(&run, err);
+	if (run.changes.running)
 		kr_git_abandon(&run.changes.git);
 	return result;
 }

@@ -1,9 +1,10 @@
 /*
- * Editing a person's repos.yaml: a few bytes are put in or cut out at a mark, and every other byte stays. The file is
- * never written anew from the tree, so comments, layout, quotes and line ends survive.
+ * Editing a person's repos.yaml: a few bytes are put in or cut out at a mark, and every other byte stays. The
+ * file is never written anew from the tree, so comments, layout, quotes and line ends survive.
  *
- * Order: the old bytes must load; the patch is made; the new bytes must load too, and their tree must be the old one but
- * for the one entry. A layout that this file does not understand therefore ends in an error, not in a damaged file.
+ * Order: the old bytes must load; the patch is made; the new bytes must load too, and their tree must be the
+ * old one but for the one entry. A layout that this file does not understand therefore ends in an error, not
+ * in a damaged file.
  */
 #include "config/yaml.h"
 
@@ -12,7 +13,7 @@
 enum { PATCHES_MAX = 4 };
 
 struct patch {
-	size_t from, to; /* cut away */
+	size_t from, to;  /* cut away */
 	const char *text; /* put in their place; NULL for nothing */
 };
 
@@ -139,7 +140,8 @@ start_of(const struct edit *edit, const struct kr_yaml_node *node)
 	return kr_yaml_offset(&edit->doc, &node->start);
 }
 
-/* Where a node's own text ends. A block's end mark stands at whatever comes next, so its last word is asked. */
+/* Where a node's own text ends. A block's end mark stands at whatever comes next, so its last word is asked.
+ */
 static size_t
 end_of(const struct edit *edit, const struct kr_yaml_node *node)
 {
@@ -148,8 +150,8 @@ end_of(const struct edit *edit, const struct kr_yaml_node *node)
 	return kr_yaml_offset(&edit->doc, &node->end);
 }
 
-/* The start of the line behind an item of a block list whose dash stands at `column` (from 0): behind its text, and
- * behind the comments below it that are indented deeper than the dash, for those speak of it. */
+/* The start of the line behind an item of a block list whose dash stands at `column` (from 0): behind its
+ * text, and behind the comments below it that are indented deeper than the dash, for those speak of it. */
 static size_t
 behind_item(const struct edit *edit, const struct kr_yaml_node *item, size_t column)
 {
@@ -187,8 +189,8 @@ blanks(struct edit *edit, size_t n)
 	return s;
 }
 
-/* Lines of an item of a block list, "- " at `indent`. With `at_end` of a file that has no last line break, the break
- * stands before the lines, so that the file goes on having none. */
+/* Lines of an item of a block list, "- " at `indent`. With `at_end` of a file that has no last line break,
+ * the break stands before the lines, so that the file goes on having none. */
 static const char *
 block_text(struct edit *edit, const char *head, size_t indent, const char *entry_yaml, size_t at)
 {
@@ -217,26 +219,14 @@ block_text(struct edit *edit, const char *head, size_t indent, const char *entry
 static void
 flow_scalar(struct kr_buf *buf, const struct kr_yaml_node *node)
 {
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./";
-
-	if (node->plain && !*node->text) {
-		kr_buf_adds(buf, "null");
-		return;
-	}
-	if (node->plain && !node->text[strspn(node->text, safe)]) {
-		kr_buf_adds(buf, node->text);
-		return;
-	}
-	kr_buf_adds(buf, "\"");
-	for (const unsigned char *p = (const unsigned char *)node->text; *p; p++)
-		if (*p < 0x20 || *p == 0x7f)
-			kr_buf_addf(buf, "\\x%02x", *p);
-		else
-			kr_buf_addf(buf, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
-	kr_buf_adds(buf, "\"");
+	if (kr_yaml_value(node) == KR_VALUE_STRING)
+		kr_yaml_add_string(buf, node->text);
+	else
+		kr_buf_adds(buf, *node->text ? node->text : "null"); /* numbers and the like are safe as they stand */
 }
 
-/* Our own entry on one line, for a list that a person wrote in brackets. Recursive, to the parser's depth limit. */
+/* Our own entry on one line, for a list that a person wrote in brackets. Recursive, to the parser's depth
+ * limit. */
 static void
 flow_node(struct kr_buf *buf, const struct kr_yaml_node *node)
 {
@@ -259,7 +249,8 @@ flow_node(struct kr_buf *buf, const struct kr_yaml_node *node)
 }
 
 static const char *
-flow_text(struct edit *edit, const char *before, const char *entry_yaml, const char *after, struct kr_error *err)
+flow_text(
+	struct edit *edit, const char *before, const char *entry_yaml, const char *after, struct kr_error *err)
 {
 	struct kr_yaml entry;
 	struct kr_buf buf = KR_BUF(KR_CONFIG_FILE_BYTES);
@@ -283,7 +274,8 @@ flow_text(struct edit *edit, const char *before, const char *entry_yaml, const c
 
 /* Puts a block list in the place of an empty value: the value's text is cut, the lines go below its line. */
 static int
-add_below(struct edit *edit, const struct kr_yaml_node *empty, const char *head, size_t indent, const char *entry_yaml)
+add_below(struct edit *edit, const struct kr_yaml_node *empty, const char *head, size_t indent,
+	const char *entry_yaml)
 {
 	const struct kr_yaml *doc = &edit->doc;
 	size_t from = start_of(edit, empty), to = kr_yaml_offset(doc, &empty->end);
@@ -409,7 +401,8 @@ static void
 remove_from_flow(struct edit *edit, const struct kr_yaml_node *before, const struct kr_yaml_node *item)
 {
 	const struct kr_yaml *doc = &edit->doc;
-	size_t from = start_of(edit, item), to = end_of(edit, item), comma = skip_space(doc, to), line = line_start(doc, from);
+	size_t from = start_of(edit, item), to = end_of(edit, item), comma = skip_space(doc, to),
+		   line = line_start(doc, from);
 
 	if (comma < doc->n && doc->bytes[comma] == ',') {
 		to = comma + 1;
@@ -443,8 +436,8 @@ begin(struct edit *edit, const char *file, const char *bytes, size_t n, const st
 
 /* True when `new` lists what `old` lists, but for `removed` (may be NULL), and then `added` more. */
 static bool
-lists_agree(const struct kr_yaml_node *old, const struct kr_yaml_node *new, const struct kr_yaml_node *removed,
-	size_t added)
+lists_agree(const struct kr_yaml_node *old, const struct kr_yaml_node *new,
+	const struct kr_yaml_node *removed, size_t added)
 {
 	const struct kr_yaml_node *o = old ? old->child : NULL, *n = new ? new->child : NULL;
 
@@ -506,8 +499,8 @@ kr_repos_edit_add(const char *file, const char *bytes, size_t n, const struct kr
 }
 
 int
-kr_repos_edit_remove(const char *file, const char *bytes, size_t n, const struct kr_places *places, const char *path,
-	struct kr_buf *out, struct kr_error *err)
+kr_repos_edit_remove(const char *file, const char *bytes, size_t n, const struct kr_places *places,
+	const char *path, struct kr_buf *out, struct kr_error *err)
 {
 	KR_CLEANUP(edit_fini) struct edit edit = { 0 };
 	const struct kr_repos *repos;

@@ -1,9 +1,9 @@
 /*
  * repos.yaml: the list of connected repositories, and what a person says of each.
  *
- * One error stops the whole file: a half-read list could leave a repository without the walls that were written for it
- * (CFG-06). A missing file is an empty list; a file that cannot be read is an error. Nothing of the host is asked but the
- * file's own bytes.
+ * One error stops the whole file: a half-read list could leave a repository without the walls that were
+ * written for it (CFG-06). A missing file is an empty list; a file that cannot be read is an error. Nothing
+ * of the host is asked but the file's own bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@ kr_fault_empty(const char *text)
 const char *
 kr_fault_env_name(const char *text)
 {
-	return kr_text_is_env_name(text) ? NULL : "is not the name of a variable (letters, digits, _; no digit first)";
+	return kr_text_is_env_name(text) ? NULL
+									 : "is not the name of a variable (letters, digits, _; no digit first)";
 }
 
 const char *
@@ -33,8 +34,9 @@ kr_fault_id(const char *text)
 {
 	static const char rest[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
 
-	return *text >= 'a' && *text <= 'z' && !text[strspn(text, rest)] ? NULL
-		: "is not an id (small letters, digits, _ and -; a letter first)";
+	return *text >= 'a' && *text <= 'z' && !text[strspn(text, rest)]
+			   ? NULL
+			   : "is not an id (small letters, digits, _ and -; a letter first)";
 }
 
 const char *
@@ -82,14 +84,16 @@ kr_fault_tool(const char *text)
 {
 	static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 
-	return *text && !text[strspn(text, name)] ? NULL : "is not a bare tool name, such as Bash or mcp__server__tool";
+	return *text && !text[strspn(text, name)] ? NULL
+											  : "is not a bare tool name, such as Bash or mcp__server__tool";
 }
 
 const char *
 kr_fault_grant(const char *text)
 {
 	return strcmp(text, "git-commit") == 0 || strcmp(text, "git-rebase") == 0 || strcmp(text, "git-push") == 0
-		? NULL : "is not a grant: git-commit, git-rebase or git-push";
+			   ? NULL
+			   : "is not a grant: git-commit, git-rebase or git-push";
 }
 
 const char *
@@ -128,10 +132,12 @@ kr_path_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml
 }
 
 int
-kr_old_chain_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_old_chain_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	if (*(const char **)target) {
-		kr_config_fail(c, node, "'default_chain' is written twice, once under its older name '%s'", key->name);
+		kr_config_fail(
+			c, node, "'default_chain' is written twice, once under its older name '%s'", key->name);
 		return kr_hint(c->err, "keep default_chain");
 	}
 	*(const char **)target = node->text;
@@ -163,7 +169,8 @@ kr_areas_read(struct kr_config *c, const struct kr_key *key, const struct kr_yam
 	(void)key;
 	(void)target;
 	for (const struct kr_yaml_node *area = node->child; area; area = area->next)
-		if (kr_config_want(c, area, area->key->text, KR_KEY_MAPPING) < 0 || check_string_values(c, area, true) < 0)
+		if (kr_config_want(c, area, area->key->text, KR_KEY_MAPPING) < 0 ||
+			check_string_values(c, area, true) < 0)
 			return -1;
 	return 0;
 }
@@ -171,7 +178,8 @@ kr_areas_read(struct kr_config *c, const struct kr_key *key, const struct kr_yam
 static int
 read_scope(struct kr_config *c, const struct kr_yaml_node *item, struct kr_test_scope *out)
 {
-	if (kr_config_want(c, item, "test_scopes", KR_KEY_MAPPING) < 0 || kr_section_read(c, KR_IN_SCOPE, item, out) < 0)
+	if (kr_config_want(c, item, "test_scopes", KR_KEY_MAPPING) < 0 ||
+		kr_section_read(c, KR_IN_SCOPE, item, out) < 0)
 		return -1;
 	if (out->paths.n)
 		return 0;
@@ -208,7 +216,8 @@ kr_env_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_
 		if (kr_config_want(c, value, value->key->text, KR_KEY_STRING) < 0)
 			return -1;
 		repo->env[repo->env_count++] = (struct kr_env_literal){
-			.name = value->key->text, .value = value->text, .mark = kr_config_mark(value->key) };
+			.name = value->key->text, .value = value->text, .mark = kr_config_mark(value->key)
+		};
 	}
 	return 0;
 }
@@ -232,7 +241,8 @@ kr_review_read(struct kr_config *c, const struct kr_key *key, const struct kr_ya
 
 /* `sandbox` and `policy.sandbox` both come here (CFG-07). */
 int
-kr_repo_sandbox_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_repo_sandbox_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct kr_repo *repo = target;
 
@@ -263,8 +273,8 @@ check_members_apart(struct kr_config *c, const struct kr_yaml_node *a, const cha
 		const char *other = node ? kr_path_join(c->arena, "/", node->text) : NULL;
 
 		if (other && (kr_path_is_within(path, other) || kr_path_is_within(other, path))) {
-			kr_config_fail(c, node, "the members '%s' and '%s' share a path", kr_config_quote(c, a->key->text),
-				kr_config_quote(c, b->key->text));
+			kr_config_fail(c, node, "the members '%s' and '%s' share a path",
+				kr_config_quote(c, a->key->text), kr_config_quote(c, b->key->text));
 			return kr_hint(c->err, "no member may lie in another");
 		}
 	}
@@ -290,7 +300,8 @@ kr_members_read(struct kr_config *c, const struct kr_key *key, const struct kr_y
 }
 
 int
-kr_workspaces_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_workspaces_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	(void)key;
 	(void)target;
@@ -340,7 +351,8 @@ read_entry(struct kr_config *c, const struct kr_yaml_node *entry, struct kr_repo
 	struct kr_repo *repo = &repos->repo[repos->repo_count];
 
 	*repo = (struct kr_repo){
-		.enabled = true, .managed = true, .ci_checks = true, .mark = kr_config_mark(entry) };
+		.enabled = true, .managed = true, .ci_checks = true, .mark = kr_config_mark(entry)
+	};
 	if (kr_yaml_value(entry) != KR_VALUE_MAPPING) {
 		kr_config_fail(c, entry, "an item of 'repos' must be a mapping, not %s",
 			kr_yaml_value_words(kr_yaml_value(entry)));
@@ -355,7 +367,8 @@ read_entry(struct kr_config *c, const struct kr_yaml_node *entry, struct kr_repo
 }
 
 int
-kr_repo_list_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_repo_list_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct kr_repos *repos = target;
 
@@ -371,12 +384,14 @@ kr_repo_list_read(struct kr_config *c, const struct kr_key *key, const struct kr
 }
 
 const struct kr_repos *
-kr_repos_parse(struct kr_arena *arena, const char *file, const char *bytes, size_t n, const struct kr_places *places,
-	struct kr_error *err)
+kr_repos_parse(struct kr_arena *arena, const char *file, const char *bytes, size_t n,
+	const struct kr_places *places, struct kr_error *err)
 {
 	struct kr_repos *repos = kr_arena_new(arena, struct kr_repos);
 	struct kr_yaml doc = { 0 };
-	struct kr_config c = { .arena = arena, .doc = &doc, .places = places, .err = err, .warnings = &repos->warnings };
+	struct kr_config c = {
+		.arena = arena, .doc = &doc, .places = places, .err = err, .warnings = &repos->warnings
+	};
 
 	repos->file = kr_arena_dup(arena, file);
 	if (kr_yaml_parse(arena, file, bytes, n, &doc, err) < 0)
@@ -384,7 +399,8 @@ kr_repos_parse(struct kr_arena *arena, const char *file, const char *bytes, size
 	if (!doc.root || kr_yaml_value(doc.root) == KR_VALUE_NULL)
 		return repos;
 	if (kr_yaml_value(doc.root) != KR_VALUE_MAPPING) {
-		kr_config_fail(&c, doc.root, "the file must be a mapping, not %s", kr_yaml_value_words(kr_yaml_value(doc.root)));
+		kr_config_fail(
+			&c, doc.root, "the file must be a mapping, not %s", kr_yaml_value_words(kr_yaml_value(doc.root)));
 		kr_hint(err, "begin it with 'repos:' and list the repositories below");
 		return NULL;
 	}
@@ -396,7 +412,8 @@ kr_repos_load(struct kr_arena *arena, const struct kr_places *places, struct kr_
 {
 	const char *file = kr_path_join(arena, places->config_dir, "repos.yaml");
 	struct kr_error own = { 0 }, *e = err ? err : &own;
-	struct kr_buf buf KR_CLEANUP(kr_buf_fini) = KR_BUF(KR_CONFIG_FILE_BYTES + 1); /* the parser refuses the last byte */
+	struct kr_buf buf KR_CLEANUP(kr_buf_fini) =
+		KR_BUF(KR_CONFIG_FILE_BYTES + 1); /* the parser refuses the last byte */
 	const char *bytes;
 
 	if (!file) {
@@ -412,7 +429,8 @@ kr_repos_load(struct kr_arena *arena, const struct kr_places *places, struct kr_
 		kr_hint(e, "nothing runs until the list of repositories can be read");
 		return NULL;
 	}
-	/* One that is too large may not have filled the buffer to the byte; it is refused for its size all the same. */
+	/* One that is too large may not have filled the buffer to the byte; it is refused for its size all the
+	 * same. */
 	if (buf.overflow)
 		while (buf.len <= KR_CONFIG_FILE_BYTES)
 			kr_buf_add(&buf, "\n", 1);

@@ -1,9 +1,9 @@
 /*
  * The value of `sandbox`: its kinds, network lists, exposed paths, limits and credentials.
  *
- * Everything here is checked without touching the host. A protected path is looked for in the path as written (links are
- * resolved, and the rule applied again, when a session is launched). The rule of the whole: a key that a kind does not
- * take stops the file from loading, so that nobody believes in a wall that is not there.
+ * Everything here is checked without touching the host. A protected path is looked for in the path as written
+ * (links are resolved, and the rule applied again, when a session is launched). The rule of the whole: a key
+ * that a kind does not take stops the file from loading, so that nobody believes in a wall that is not there.
  */
 #include "config/schema.h"
 
@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "policy/policy.h"
 
-static const char *const kind_names[] = {
-	[KR_SANDBOX_NONE] = "none",
+static const char *const kind_names[] = { [KR_SANDBOX_NONE] = "none",
 #define X(kind, name) [KR_SANDBOX_##kind] = name,
 	KR_SANDBOX_KINDS(X)
 #undef X
@@ -91,7 +90,7 @@ hint_host(struct kr_config *c, const char *text)
 			return kr_hint(c->err, "write '%s'", host);
 	}
 	return kr_hint(c->err, "write a host (example.com), a host with a port (example.com:443), one label open "
-		"(\"*.example.com\"), or \"*\" or \"**\" for every host");
+						   "(\"*.example.com\"), or \"*\" or \"**\" for every host");
 }
 
 int
@@ -102,8 +101,8 @@ kr_hosts_read(struct kr_config *c, const struct kr_key *key, const struct kr_yam
 
 	for (const struct kr_yaml_node *item = node->child; item; item = item->next) {
 		if (!kr_host_pattern_parse(item->text, &pattern, &why)) {
-			kr_config_fail(c, item, "'%s' in '%s' is no host of a network list: %s", kr_config_quote(c, item->text),
-				key->name, why);
+			kr_config_fail(c, item, "'%s' in '%s' is no host of a network list: %s",
+				kr_config_quote(c, item->text), key->name, why);
 			return hint_host(c, item->text);
 		}
 		kr_strs_add(c->arena, target, trimmed(c->arena, item->text));
@@ -129,7 +128,8 @@ read_exposed(struct kr_config *c, const struct kr_yaml_node *item, struct kr_exp
 	why = kr_protect_why(c->arena, c->places, path);
 	if (why) {
 		kr_config_fail(c, item, "'%s' in 'expose' cannot be shown to a worker: it %s", shown, why);
-		return kr_hint(c->err, "expose the narrowest directory that the toolchain needs, or take the path away");
+		return kr_hint(
+			c->err, "expose the narrowest directory that the toolchain needs, or take the path away");
 	}
 	*out = (struct kr_expose){ .text = text, .path = path, .mark = kr_config_mark(item) };
 	return 0;
@@ -154,7 +154,8 @@ kr_expose_read(struct kr_config *c, const struct kr_key *key, const struct kr_ya
 /* ---- resources ---- */
 
 int
-kr_resources_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_resources_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	(void)key;
 	return kr_section_read(c, KR_IN_RESOURCES, node, target);
@@ -197,7 +198,8 @@ kr_memory_read(struct kr_config *c, const struct kr_key *key, const struct kr_ya
 	}
 	resources->memory_bytes = value << shift;
 	if (resources->memory_bytes < (uint64_t)LEAST_MIB << 20) {
-		kr_config_fail(c, node, "'%s' of 'memory' is below the smallest limit", kr_config_quote(c, node->text));
+		kr_config_fail(
+			c, node, "'%s' of 'memory' is below the smallest limit", kr_config_quote(c, node->text));
 		return kr_hint(c->err, "the smallest is 6m");
 	}
 	return 0;
@@ -234,7 +236,7 @@ const char *
 kr_fault_header(const char *text)
 {
 	static const char token[] = "!#$%&'*+-.^_`|~0123456789"
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+								"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 	return *text && !text[strspn(text, token)] ? NULL : "is not the name of a header";
 }
@@ -301,7 +303,8 @@ names_host(const struct kr_strs *list, const char *host)
 	return false;
 }
 
-/* A secret goes only to hosts that the lists name outright: a star would send it to hosts that nobody had in mind. */
+/* A secret goes only to hosts that the lists name outright: a star would send it to hosts that nobody had in
+ * mind. */
 static int
 check_domain(struct kr_config *c, const struct kr_sandbox *sandbox, const struct kr_credential *credential,
 	bool phase_is_written, const struct kr_yaml_node *at, const char *domain)
@@ -315,8 +318,8 @@ check_domain(struct kr_config *c, const struct kr_sandbox *sandbox, const struct
 		anywhere |= allowed;
 		if (!phase_is_written || !credential->phase[p] || allowed)
 			continue;
-		kr_config_fail(c, at, "'%s' gets a secret, but the network's %s list does not allow it by name", domain,
-			phase_names[p]);
+		kr_config_fail(c, at, "'%s' gets a secret, but the network's %s list does not allow it by name",
+			domain, phase_names[p]);
 		return kr_hint(c->err, "add '%s' to network.%s.allow", domain, phase_names[p]);
 	}
 	if (anywhere || phase_is_written)
@@ -348,8 +351,8 @@ header_is_taken(const struct kr_credential *one, size_t count, const struct kr_i
 }
 
 static int
-check_against_earlier(struct kr_config *c, const struct kr_sandbox *sandbox, const struct kr_credential *credential,
-	const struct kr_yaml_node *node)
+check_against_earlier(struct kr_config *c, const struct kr_sandbox *sandbox,
+	const struct kr_credential *credential, const struct kr_yaml_node *node)
 {
 	for (size_t i = 0; i < sandbox->credential_count; i++) {
 		const struct kr_credential *other = &sandbox->credentials[i];
@@ -357,7 +360,8 @@ check_against_earlier(struct kr_config *c, const struct kr_sandbox *sandbox, con
 		if (!share_phase(other, credential))
 			continue;
 		if (strcmp(other->env, credential->env) == 0)
-			return kr_config_fail(c, node, "the credential '%s' stands twice for one phase, on lines %u and %u",
+			return kr_config_fail(c, node,
+				"the credential '%s' stands twice for one phase, on lines %u and %u",
 				kr_config_quote(c, credential->env), other->mark.line, node->start.line);
 		for (size_t k = 0; k < credential->inject_count; k++)
 			if (header_is_taken(other, other->inject_count, &credential->inject[k]))
@@ -368,18 +372,18 @@ check_against_earlier(struct kr_config *c, const struct kr_sandbox *sandbox, con
 }
 
 static int
-check_credential(struct kr_config *c, const struct kr_sandbox *sandbox, const struct kr_credential *credential,
-	const struct kr_yaml_node *node, bool phase_is_written)
+check_credential(struct kr_config *c, const struct kr_sandbox *sandbox,
+	const struct kr_credential *credential, const struct kr_yaml_node *node, bool phase_is_written)
 {
 	const struct kr_yaml_node *rules = kr_yaml_get(node, "inject");
 	const struct kr_yaml_node *rule = rules ? rules->child : NULL;
 
-	for (size_t k = 0; k < credential->inject_count; k++, rule = rule->next) {
+	for (size_t k = 0; rule && k < credential->inject_count; k++, rule = rule->next) {
 		if (check_domain(c, sandbox, credential, phase_is_written, rule, credential->inject[k].domain) < 0)
 			return -1;
 		if (header_is_taken(credential, k, &credential->inject[k]))
-			return kr_config_fail(c, rule, "the header '%s' of '%s' is written twice", credential->inject[k].header,
-				credential->inject[k].domain);
+			return kr_config_fail(c, rule, "the header '%s' of '%s' is written twice",
+				credential->inject[k].header, credential->inject[k].domain);
 	}
 	return check_against_earlier(c, sandbox, credential, node);
 }
@@ -405,7 +409,8 @@ read_credential(struct kr_config *c, const struct kr_yaml_node *item, struct kr_
 
 /* Only shapes; the entries are read when the network is known (see read_credentials). */
 int
-kr_credentials_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_credentials_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	(void)target;
 	for (const struct kr_yaml_node *item = node->child; item; item = item->next) {
@@ -487,9 +492,10 @@ check_network(struct kr_config *c, const struct kr_yaml_node *node, const struct
 	const struct kr_yaml_node *network = kr_yaml_get(node, "network");
 
 	if (sandbox->kind == KR_SANDBOX_OS && !sandbox->network.is_set) {
-		kr_config_fail(c, network ? network : node, network ? "kind: os needs a network, and {} counts as none"
-			: "kind: os needs a network");
-		return kr_hint(c->err, "write network: {runtime: {allow: []}} to allow no host; without it nothing would keep a "
+		kr_config_fail(c, network ? network : node,
+			network ? "kind: os needs a network, and {} counts as none" : "kind: os needs a network");
+		return kr_hint(c->err,
+			"write network: {runtime: {allow: []}} to allow no host; without it nothing would keep a "
 			"worker from kraft's own API");
 	}
 	if (sandbox->unrestricted_network && sandbox->network.is_set) {

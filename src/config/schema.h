@@ -1,7 +1,7 @@
 /*
- * The keys of the configuration files: one table of where a key stands, its type, its default and its help; and the one
- * reader that walks a mapping along it. What a key's value must be beyond its type stands beside the struct it fills, in
- * repos.c and sandbox.c.
+ * The keys of the configuration files: one table of where a key stands, its type, its default and its help;
+ * and the one reader that walks a mapping along it. What a key's value must be beyond its type stands beside
+ * the struct it fills, in repos.c and sandbox.c.
  */
 #ifndef KR_CONFIG_SCHEMA_H
 #define KR_CONFIG_SCHEMA_H
@@ -9,26 +9,26 @@
 #include "config/yaml.h"
 
 /* section, how messages name it */
-#define KR_SECTIONS(X)                                                                             \
-	X(TOP, "the file")                                                                             \
-	X(REPO, "a repository's entry")                                                                \
-	X(SCOPE, "'test_scopes'")                                                                      \
-	X(REVIEW, "'automated_review'")                                                                \
-	X(POLICY, "'policy'")                                                                          \
-	X(SANDBOX, "'sandbox'")                                                                        \
-	X(NETWORK, "'network'")                                                                        \
-	X(PHASE, "a phase of 'network'")                                                               \
-	X(RESOURCES, "'resources'")                                                                    \
-	X(CREDENTIAL, "'credentials'")                                                                 \
-	X(INJECT, "'inject'")                                                                          \
-	X(WORKSPACE, "a workspace")                                                                    \
+#define KR_SECTIONS(X)               \
+	X(TOP, "the file")               \
+	X(REPO, "a repository's entry")  \
+	X(SCOPE, "'test_scopes'")        \
+	X(REVIEW, "'automated_review'")  \
+	X(POLICY, "'policy'")            \
+	X(SANDBOX, "'sandbox'")          \
+	X(NETWORK, "'network'")          \
+	X(PHASE, "a phase of 'network'") \
+	X(RESOURCES, "'resources'")      \
+	X(CREDENTIAL, "'credentials'")   \
+	X(INJECT, "'inject'")            \
+	X(WORKSPACE, "a workspace")      \
 	X(MEMBER, "a workspace's member")
 
 enum kr_section {
 #define X(section, words) KR_IN_##section,
 	KR_SECTIONS(X)
 #undef X
-	KR_SECTION_COUNT
+		KR_SECTION_COUNT
 };
 
 enum kr_key_type {
@@ -36,7 +36,7 @@ enum kr_key_type {
 	KR_KEY_BOOL,
 	KR_KEY_INTEGER,
 	KR_KEY_NUMBER,
-	KR_KEY_SIZE,    /* a string or a whole number */
+	KR_KEY_SIZE, /* a string or a whole number */
 	KR_KEY_LIST,
 	KR_KEY_STRINGS, /* a list of strings */
 	KR_KEY_MAPPING,
@@ -50,8 +50,8 @@ struct kr_config {
 	const struct kr_yaml *doc;
 	const struct kr_places *places;
 	struct kr_error *err;
-	const char *entry;          /* names the entry that is being read in messages; NULL outside of one */
-	enum kr_sandbox_kind kind;  /* of the sandbox that is being read */
+	const char *entry;         /* names the entry that is being read in messages; NULL outside of one */
+	enum kr_sandbox_kind kind; /* of the sandbox that is being read */
 	struct kr_strs *warnings;
 };
 
@@ -78,10 +78,12 @@ extern const size_t kr_key_count;
 const struct kr_key *kr_key_find(enum kr_section section, const char *name);
 
 /*
- * Reads a mapping of `section` into target, key by key. Null-typed target fields stay as they were for keys that are not
- * written. Unknown keys: an error, but in a repository's entry a warning when no known key is near.
+ * Reads a mapping of `section` into target, key by key. Null-typed target fields stay as they were for keys
+ * that are not written. Unknown keys: an error, but in a repository's entry a warning when no known key is
+ * near.
  */
-int kr_section_read(struct kr_config *c, enum kr_section section, const struct kr_yaml_node *node, void *target);
+int kr_section_read(
+	struct kr_config *c, enum kr_section section, const struct kr_yaml_node *node, void *target);
 
 /* Fills the error with the node's place and the entry's name. Returns -1. */
 int kr_config_fail(struct kr_config *c, const struct kr_yaml_node *at, const char *fmt, ...) KR_PRINTF(3, 4);
@@ -89,23 +91,34 @@ int kr_config_fail(struct kr_config *c, const struct kr_yaml_node *at, const cha
 const char *kr_config_quote(struct kr_config *c, const char *text);
 
 /* Refuses a value whose type is not the wanted one, with the way to write it. */
-int kr_config_want(struct kr_config *c, const struct kr_yaml_node *node, const char *name, enum kr_key_type want);
+int kr_config_want(
+	struct kr_config *c, const struct kr_yaml_node *node, const char *name, enum kr_key_type want);
 
 struct kr_mark kr_config_mark(const struct kr_yaml_node *node);
 
 /* sandbox.c: the readers of the table's sandbox part; a sandbox as a whole. */
 int kr_sandbox_read(struct kr_config *c, const struct kr_yaml_node *node, struct kr_sandbox *out);
-int kr_network_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_phase_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_hosts_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_expose_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_resources_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_network_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_phase_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_hosts_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_expose_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_resources_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_cpu_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_memory_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_pids_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_credentials_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_inject_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_phases_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_memory_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_pids_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_credentials_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_inject_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_phases_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 const char *kr_fault_kit(const char *text);
 const char *kr_fault_kit_runtime(const char *text);
 const char *kr_fault_domain(const char *text);
@@ -113,18 +126,29 @@ const char *kr_fault_header(const char *text);
 const char *kr_fault_format(const char *text);
 
 /* repos.c: the readers of the table's other part. */
-int kr_repo_list_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_workspaces_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_members_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_path_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_old_chain_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_models_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_areas_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_scopes_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_repo_list_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_workspaces_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_members_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_path_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_old_chain_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_models_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_areas_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_scopes_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_env_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_policy_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_review_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_repo_sandbox_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_policy_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_review_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_repo_sandbox_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 const char *kr_fault_empty(const char *text);
 const char *kr_fault_env_name(const char *text);
 const char *kr_fault_id(const char *text);

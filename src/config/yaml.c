@@ -1,13 +1,13 @@
 /*
  * libyaml's events, turned into our own tree.
  *
- * Order: the bytes are checked first (UTF-8, no control characters, no line breaks that only some programs see), so that
- * each such fault has an exact place and libyaml's reader has nothing left to refuse; then events are taken one by one
- * and each is checked against the limits before a node is made for it. There is no recursion: the stack is as deep as
- * the depth limit.
+ * Order: the bytes are checked first (UTF-8, no control characters, no line breaks that only some programs
+ * see), so that each such fault has an exact place and libyaml's reader has nothing left to refuse; then
+ * events are taken one by one and each is checked against the limits before a node is made for it. There is
+ * no recursion: the stack is as deep as the depth limit.
  *
- * libyaml's marks count characters, not bytes, and its columns start at 0. A byte order mark would shift its columns,
- * so it never sees one.
+ * libyaml's marks count characters, not bytes, and its columns start at 0. A byte order mark would shift its
+ * columns, so it never sees one.
  */
 #include "config/yaml.h"
 
@@ -73,7 +73,8 @@ is_break(char c)
 	return c == '\n' || c == '\r';
 }
 
-/* Adds one character of the line; what a terminal could stumble over becomes one cell, so that the caret stays true. */
+/* Adds one character of the line; what a terminal could stumble over becomes one cell, so that the caret
+ * stays true. */
 static bool
 add_cell(char *out, size_t out_size, size_t *used, const char *s, size_t len)
 {
@@ -117,7 +118,8 @@ kr_yaml_place(const struct kr_yaml *doc, const struct kr_yaml_mark *mark, struct
 		memcpy(place->excerpt, "... ", 5);
 		used = place->caret = 4;
 	}
-	for (size_t i = from, len, cells = 0; i < doc->n && cells < WIDTH && !is_break(doc->bytes[i]); i += len, cells++) {
+	for (size_t i = from, len, cells = 0; i < doc->n && cells < WIDTH && !is_break(doc->bytes[i]);
+		 i += len, cells++) {
 		len = character_bytes(doc->bytes + i, doc->n - i);
 		place->caret += i < offset;
 		if (!add_cell(place->excerpt, sizeof(place->excerpt), &used, doc->bytes + i, len))
@@ -135,7 +137,9 @@ fail_at(struct reader *r, const struct kr_yaml_mark *mark)
 static struct kr_yaml_mark
 mark_of(const yaml_mark_t *m)
 {
-	return (struct kr_yaml_mark){ .line = (unsigned)m->line + 1, .column = (unsigned)m->column + 1, .index = m->index };
+	return (struct kr_yaml_mark){
+		.line = (unsigned)m->line + 1, .column = (unsigned)m->column + 1, .index = m->index
+	};
 }
 
 /* ---- bytes ---- */
@@ -194,8 +198,10 @@ check_bytes(struct reader *r)
 		if (len == 1 && (unsigned char)doc->bytes[i] >= 0x80)
 			kr_hint(r->err, "save the file as UTF-8");
 		else
-			kr_hint(r->err, doc->bytes[i] ? "take it away; inside double quotes an escape such as \"\\x1b\" can stand for it"
-				: "take it away");
+			kr_hint(r->err,
+				doc->bytes[i]
+					? "take it away; inside double quotes an escape such as \"\\x1b\" can stand for it"
+					: "take it away");
 		return fail_at(r, &mark);
 	}
 	return 0;
@@ -203,14 +209,14 @@ check_bytes(struct reader *r)
 
 /* ---- what libyaml refuses ---- */
 
-/* Its problem (and the start of its context, "" for any), our words, the way out, and whether the place that the
- * context began at says more than the place where reading stopped. */
+/* Its problem (and the start of its context, "" for any), our words, the way out, and whether the place that
+ * the context began at says more than the place where reading stopped. */
 static const struct {
 	const char *problem, *context, *message, *hint;
 	bool at_context;
 } problems[] = {
-	{ "did not find expected alphabetic or numeric character", "while scanning an a", "a word that begins with '*' or '&' needs quotes",
-		"write it in quotes: \"*.example.com\"", true },
+	{ "did not find expected alphabetic or numeric character", "while scanning an a",
+		"a word that begins with '*' or '&' needs quotes", "write it in quotes: \"*.example.com\"", true },
 	{ "found character that cannot start any token", "", "this character cannot begin a word",
 		"put the word in quotes", false },
 	{ "mapping values are not allowed", "", "a ':' where no key can be",
@@ -223,7 +229,8 @@ static const struct {
 		"close the quote", true },
 	{ "found unexpected document indicator", "while scanning a quoted", "this quote is never closed",
 		"close the quote", true },
-	{ "found unknown escape character", "", "this text in double quotes holds an escape that YAML does not know",
+	{ "found unknown escape character", "",
+		"this text in double quotes holds an escape that YAML does not know",
 		"double the backslash, or use single quotes", true },
 	{ "did not find expected hexdecimal number", "", "this text in double quotes holds a broken escape",
 		"write \\xNN, \\uNNNN or \\UNNNNNNNN with as many hexadecimal digits", true },
@@ -235,10 +242,12 @@ static const struct {
 		"separate items by ',' and close the list with ']'", true },
 	{ "did not find expected ',' or '}'", "", "this mapping is not closed where it should be",
 		"separate keys by ',' and close the mapping with '}'", true },
-	{ "did not find expected node content", "", "a value is missing here", "write the value, or \"\" for an empty text", false },
+	{ "did not find expected node content", "", "a value is missing here",
+		"write the value, or \"\" for an empty text", false },
 	{ "did not find expected <document start>", "", "text after the end of the document",
 		"line it up with the keys above", false },
-	{ "found undefined tag handle", "", "tags ('!') are not read here", "take the tag away, or put the text in quotes", false },
+	{ "found undefined tag handle", "", "tags ('!') are not read here",
+		"take the tag away, or put the text in quotes", false },
 };
 
 static bool
@@ -270,7 +279,8 @@ fail_problem(struct reader *r, const yaml_parser_t *parser)
 		return fail_at(r, &mark);
 	}
 	for (size_t i = 0; i < KR_COUNT(problems); i++) {
-		if (!kr_text_has_prefix(problem, problems[i].problem) || !kr_text_has_prefix(context, problems[i].context))
+		if (!kr_text_has_prefix(problem, problems[i].problem) ||
+			!kr_text_has_prefix(context, problems[i].context))
 			continue;
 		kr_fail(r->err, KR_E_CONFIG, "%s", problems[i].message);
 		kr_hint(r->err, "%s", problems[i].hint);
@@ -360,7 +370,8 @@ new_node(struct reader *r, enum kr_yaml_type type, const yaml_event_t *event)
 }
 
 static const char tag_hint[] = "take the tag away; a text that begins with '!' needs quotes";
-static const char anchor_hint[] = "take the anchor away and write the value out; a text that begins with '&' needs quotes";
+static const char anchor_hint[] =
+	"take the anchor away and write the value out; a text that begins with '&' needs quotes";
 
 static int
 on_scalar(struct reader *r, const yaml_event_t *event)
@@ -393,7 +404,7 @@ on_start(struct reader *r, const yaml_event_t *event, enum kr_yaml_type type)
 	if (tag)
 		return refuse(r, event, "tags ('!') are not read here", tag_hint);
 	node->flow = list ? event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE
-		: event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
+					  : event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
 	if (attach(r, node) < 0)
 		return -1;
 	if (r->depth == KR_CONFIG_DEPTH) {
@@ -551,8 +562,12 @@ const char *
 kr_yaml_value_words(enum kr_yaml_value value)
 {
 	static const char *const words[] = {
-		[KR_VALUE_STRING] = "a string", [KR_VALUE_NULL] = "null", [KR_VALUE_BOOL] = "a boolean",
-		[KR_VALUE_INTEGER] = "a number", [KR_VALUE_FLOAT] = "a number", [KR_VALUE_LIST] = "a list",
+		[KR_VALUE_STRING] = "a string",
+		[KR_VALUE_NULL] = "null",
+		[KR_VALUE_BOOL] = "a boolean",
+		[KR_VALUE_INTEGER] = "a number",
+		[KR_VALUE_FLOAT] = "a number",
+		[KR_VALUE_LIST] = "a list",
 		[KR_VALUE_MAPPING] = "a mapping",
 	};
 
@@ -568,6 +583,57 @@ kr_yaml_get(const struct kr_yaml_node *mapping, const char *name)
 		if (strcmp(v->key->text, name) == 0)
 			return v;
 	return NULL;
+}
+
+/* ---- writing one text ---- */
+
+/* Letters, digits and a few marks with single blanks between words, that no rule of YAML takes for anything
+ * else. */
+static bool
+is_plain_safe(const char *text)
+{
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=@ ";
+	const struct kr_yaml_node node = { .type = KR_YAML_SCALAR, .plain = true, .text = text };
+	size_t n = strlen(text);
+
+	return n && !strchr("-+=@ ", text[0]) && strncmp(text, "...", 3) != 0 && text[n - 1] != ' ' &&
+		   !text[strspn(text, safe)] && !strstr(text, "  ") && kr_yaml_value(&node) == KR_VALUE_STRING;
+}
+
+static uint32_t
+code_point(const unsigned char *s, size_t len)
+{
+	uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
+
+	for (size_t i = 1; i < len; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	return c;
+}
+
+void
+kr_yaml_add_string(struct kr_buf *out, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (is_plain_safe(text)) {
+		kr_buf_adds(out, text);
+		return;
+	}
+	kr_buf_adds(out, "\"");
+	for (size_t i = 0, len; i < n; i += len) {
+		const unsigned char *s = (const unsigned char *)text + i;
+
+		len = character_bytes(text + i, n - i);
+		if (*s == '"' || *s == '\\')
+			kr_buf_addf(out, "\\%c", *s);
+		else if (*s == '\t' || *s == '\n' || *s == '\r')
+			kr_buf_adds(out, *s == '\t' ? "\\t" : *s == '\n' ? "\\n" : "\\r");
+		else if (character_fault(s, len))
+			kr_buf_addf(out, "\\u%04x", (unsigned)code_point(s, len));
+		else
+			kr_buf_add(out, s, len);
+	}
+	kr_buf_adds(out, "\"");
 }
 
 /* Recursive, but no deeper than KR_CONFIG_DEPTH. */

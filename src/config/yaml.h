@@ -1,10 +1,10 @@
 /*
  * A YAML document as a small tree with marks, for the configuration files.
  *
- * What is read: YAML 1.2's core of scalars, lists and mappings, in one UTF-8 document. What is refused by name, with its
- * place: anchors, aliases, tags, merge keys, directives, a second document, duplicate keys (both lines are told), keys
- * that are not text, and more than the limits of config.h. Nobody needs those in these files, and they are where
- * surprises live.
+ * What is read: YAML 1.2's core of scalars, lists and mappings, in one UTF-8 document. What is refused by
+ * name, with its place: anchors, aliases, tags, merge keys, directives, a second document, duplicate keys
+ * (both lines are told), keys that are not text, and more than the limits of config.h. Nobody needs those in
+ * these files, and they are where surprises live.
  *
  * Ownership: nodes live in the arena. A struct kr_yaml borrows file and bytes, which must outlive it.
  */
@@ -22,15 +22,15 @@ enum kr_yaml_type { KR_YAML_SCALAR, KR_YAML_LIST, KR_YAML_MAPPING };
 
 struct kr_yaml_node {
 	enum kr_yaml_type type;
-	bool plain;              /* a scalar without quotes, which may be a number, a boolean or null */
-	bool flow;               /* a list or mapping in brackets or braces */
-	const char *text;        /* a scalar's value; "" for an empty one; never holds a NUL */
+	bool plain;       /* a scalar without quotes, which may be a number, a boolean or null */
+	bool flow;        /* a list or mapping in brackets or braces */
+	const char *text; /* a scalar's value; "" for an empty one; never holds a NUL */
 	struct kr_yaml_mark start, end;
 	struct kr_yaml_node *child; /* the first item, or the first value of a mapping */
 	struct kr_yaml_node *last;
-	struct kr_yaml_node *next;  /* the next item or value */
-	struct kr_yaml_node *key;   /* of a mapping's value: the scalar that names it */
-	size_t count;               /* of children */
+	struct kr_yaml_node *next; /* the next item or value */
+	struct kr_yaml_node *key;  /* of a mapping's value: the scalar that names it */
+	size_t count;              /* of children */
 };
 
 struct kr_yaml {
@@ -58,6 +58,10 @@ int kr_yaml_parse(struct kr_arena *arena, const char *file, const char *bytes, s
 
 /* The value of `name` in a mapping; NULL when it has none or is no mapping. */
 struct kr_yaml_node *kr_yaml_get(const struct kr_yaml_node *mapping, const char *name);
+
+/* Adds a text as a scalar that reads as exactly this string anywhere in a file: plain where that is safe,
+ * else in double quotes. The text must be UTF-8. */
+void kr_yaml_add_string(struct kr_buf *out, const char *text);
 
 /* True when both trees say the same, whatever their layout and quotes. */
 bool kr_yaml_same(const struct kr_yaml_node *a, const struct kr_yaml_node *b);

@@ -1,12 +1,12 @@
 /*
- * Finding the checkout that the person stands in, and its HEAD, without starting git: what is read here is small,
- * bounded, and read as data. Nothing in it is believed beyond what git itself would believe.
+ * Finding the checkout that the person stands in, and its HEAD, without starting git: what is read here is
+ * small, bounded, and read as data. Nothing in it is believed beyond what git itself would believe.
  *
  *   .git is a directory (or a link to one)    an ordinary checkout
  *   .git is a file, "gitdir: PATH"            a linked worktree (PATH has a `commondir`) or a submodule
  *
- * Because later git runs are given GIT_DIR, git no longer asks who owns the repository (CVE-2022-24765), so it is
- * asked here.
+ * Because later git runs are given GIT_DIR, git no longer asks who owns the repository (CVE-2022-24765), so
+ * it is asked here.
  */
 #include "git/git.h"
 
@@ -48,7 +48,8 @@ static bool
 looks_like_git_dir(const char *directory)
 {
 	return exists_in(directory, "HEAD") &&
-		(exists_in(directory, "commondir") || (exists_in(directory, "objects") && exists_in(directory, "refs")));
+		   (exists_in(directory, "commondir") ||
+			   (exists_in(directory, "objects") && exists_in(directory, "refs")));
 }
 
 /* The bytes of a small file without its trailing newlines; NULL when it cannot be read or holds a NUL. */
@@ -81,7 +82,8 @@ static int
 no_such_git_dir(const char *file, const char *target, struct kr_error *err)
 {
 	kr_fail(err, KR_E_NOT_FOUND, "'%s' points to the git directory '%s', which is not there", file, target);
-	return kr_hint(err, "if the repository or the worktree was moved, 'git worktree repair' mends the pointer");
+	return kr_hint(
+		err, "if the repository or the worktree was moved, 'git worktree repair' mends the pointer");
 }
 
 /* `.git` is a file. */
@@ -234,7 +236,8 @@ set_oid(char oid[KR_OID_HEX_MAX + 1], const char *hex, size_t n)
 static bool
 is_plain_ref(const char *name)
 {
-	return kr_text_has_prefix(name, "refs/") && !strstr(name, "..") && !strstr(name, "//") && strlen(name) < 1024;
+	return kr_text_has_prefix(name, "refs/") && !strstr(name, "..") && !strstr(name, "//") &&
+		   strlen(name) < 1024;
 }
 
 /* Refs that each worktree has of its own. */
@@ -242,7 +245,7 @@ static bool
 is_per_worktree(const char *name)
 {
 	return kr_text_has_prefix(name, "refs/bisect/") || kr_text_has_prefix(name, "refs/worktree/") ||
-		kr_text_has_prefix(name, "refs/rewritten/");
+		   kr_text_has_prefix(name, "refs/rewritten/");
 }
 
 enum answer { FOUND, ABSENT, ASK_GIT };
@@ -258,7 +261,7 @@ find_packed(const char *common, const char *name, char oid[KR_OID_HEX_MAX + 1])
 		return ABSENT;
 	if (kr_file_read_at(AT_FDCWD, kr_arena_printf(&arena, "%s/packed-refs", common), &buf, NULL) < 0)
 		return ASK_GIT;
-	for (const char *line = buf.data, *end = buf.data + buf.len; line && line < end; ) {
+	for (const char *line = buf.data, *end = buf.data + buf.len; line && line < end;) {
 		const char *stop = memchr(line, '\n', (size_t)(end - line)), *space;
 		size_t n = (size_t)((stop ? stop : end) - line);
 
@@ -273,9 +276,10 @@ find_packed(const char *common, const char *name, char oid[KR_OID_HEX_MAX + 1])
 	return ABSENT;
 }
 
-/* Follows HEAD; `name` receives the last symbolic name met, for the message about a branch without a commit. */
+/* Follows HEAD; `name` receives the last symbolic name met, for the message about one without a commit. */
 static enum answer
-follow_head(struct kr_arena *arena, const struct kr_checkout *c, const char **name, char oid[KR_OID_HEX_MAX + 1])
+follow_head(
+	struct kr_arena *arena, const struct kr_checkout *c, const char **name, char oid[KR_OID_HEX_MAX + 1])
 {
 	*name = "HEAD";
 	for (unsigned depth = 0; depth <= SYMREFS_MAX; depth++) {
@@ -286,8 +290,8 @@ follow_head(struct kr_arena *arena, const struct kr_checkout *c, const char **na
 
 		if (!text)
 			return depth && (err.sys_errno == ENOENT || err.sys_errno == ENOTDIR || err.sys_errno == EISDIR)
-				? find_packed(c->common, *name, oid)
-				: ASK_GIT;
+					   ? find_packed(c->common, *name, oid)
+					   : ASK_GIT;
 		if (is_oid(text, strlen(text))) {
 			set_oid(oid, text, strlen(text));
 			return FOUND;
@@ -322,7 +326,7 @@ kr_checkout_head(const struct kr_checkout *checkout, char oid[KR_OID_HEX_MAX + 1
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	const char *name;
 
-	/* A repository with reftable has a HEAD that names refs/heads/.invalid, for tools that would not notice. */
+	/* With reftable HEAD names refs/heads/.invalid, for tools that would not notice. */
 	if (exists_in(checkout->common, "reftable"))
 		return ask_git_for_head(checkout, oid, err);
 	switch (follow_head(&arena, checkout, &name, oid)) {

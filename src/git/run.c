@@ -1,18 +1,20 @@
 /*
  * The one caller of the git program on the host.
  *
- * What a run is given: the program at an absolute path; an environment made here (nothing of ours crosses but what
- * env_fill names, so no GIT_* variable steers it); the repository by GIT_DIR, so that nothing is discovered; pins for
- * every setting through which a repository can start a program that the person did not mean to start now. The person's
- * own git configuration counts (filters of large files live there), and so does the repository's: a worker writes
- * neither.
+ * What a run is given: the program at an absolute path; an environment made here (nothing of ours crosses but
+ * what env_fill names, so no GIT_* variable steers it); the repository by GIT_DIR, so that nothing is
+ * discovered; pins for every setting through which a repository can start a program that the person did not
+ * mean to start now. The person's own git configuration counts (filters of large files live there), and so
+ * does the repository's: a worker writes neither.
  *
- * What a run must not do: ask (its own session, no terminal, no stdin), page, fetch what a partial clone lacks, follow
- * refs/replace, collect garbage, or outlive us: half of a checkout that goes on after its kraft was killed would race
- * with the next kraft that makes the worktree anew. The exception is a short run that leaves the repository broken when
- * it is killed half-way (`worktree add`); that one goes on to its end and holds the caller's lock until then.
+ * What a run must not do: ask (its own session, no terminal, no stdin), page, fetch what a partial clone
+ * lacks, follow refs/replace, collect garbage, or outlive us: half of a checkout that goes on after its kraft
+ * was killed would race with the next kraft that makes the worktree anew. The exception is a short run that
+ * leaves the repository broken when it is killed half-way (`worktree add`); that one goes on to its end and
+ * holds the caller's lock until then.
  *
- * Started by vfork and not by posix_spawn for that last point alone: posix_spawn cannot set a parent-death signal.
+ * Started by vfork and not by posix_spawn for that last point alone: posix_spawn cannot set a parent-death
+ * signal.
  */
 #include "git/git.h"
 
@@ -64,12 +66,25 @@ static const struct {
 };
 
 /*
- * What crosses from our own environment. Large-file filters fetch what they lack from the person's own server while a
- * worktree is made, so the way out of this network crosses too.
+ * What crosses from our own environment. Large-file filters fetch what they lack from the person's own server
+ * while a worktree is made, so the way out of this network crosses too.
  */
 static const char *const passed_on[] = {
-	"USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "SSH_AUTH_SOCK", "http_proxy", "https_proxy", "all_proxy",
-	"no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"USER",
+	"LOGNAME",
+	"XDG_CONFIG_HOME",
+	"XDG_CACHE_HOME",
+	"SSH_AUTH_SOCK",
+	"http_proxy",
+	"https_proxy",
+	"all_proxy",
+	"no_proxy",
+	"HTTP_PROXY",
+	"HTTPS_PROXY",
+	"ALL_PROXY",
+	"NO_PROXY",
+	"SSL_CERT_FILE",
+	"SSL_CERT_DIR",
 };
 
 /* ---- the program ---- */
@@ -88,7 +103,7 @@ absolute_path_entries(struct kr_arena *arena)
 {
 	const char *path = getenv("PATH"), *out = "";
 
-	for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; *p; ) {
+	for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; *p;) {
 		size_t n = strcspn(p, ":");
 
 		if (n && p[0] == '/')
@@ -106,7 +121,7 @@ kr_git_program(struct kr_error *err)
 
 	if (found[0])
 		return found;
-	for (const char *p = absolute_path_entries(&arena); *p; ) {
+	for (const char *p = absolute_path_entries(&arena); *p;) {
 		size_t n = strcspn(p, ":");
 		int len = snprintf(found, sizeof(found), "%.*s/git", (int)n, p);
 
@@ -236,7 +251,8 @@ child_main(struct child *child)
 	_exit(127);
 }
 
-/* Every signal stays blocked until the child is another program: a handler of ours must not run on shared memory. */
+/* Every signal stays blocked until the child is another program: a handler of ours must not run on shared
+ * memory. */
 static pid_t
 start_child(struct child *child)
 {
@@ -273,8 +289,8 @@ make_pipe(int *read_end, int *write_end, struct kr_error *err)
 }
 
 int
-kr_git_start(const struct kr_git_where *where, const char *const argv[], struct kr_git_run *run,
-	struct kr_error *err)
+kr_git_start(
+	const struct kr_git_where *where, const char *const argv[], struct kr_git_run *run, struct kr_error *err)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	kr_auto_fd int out_read = -1, out_write = -1, err_read = -1, err_write = -1, null_fd = -1;
@@ -296,7 +312,9 @@ kr_git_start(const struct kr_git_where *where, const char *const argv[], struct 
 		.program = program,
 		.argv = (char *const *)words.v,
 		.env = (char *const *)env.v,
-		.directory = where->work_dir_fd > 0 ? NULL : where->work_tree ? where->work_tree : "/",
+		.directory = where->work_dir_fd > 0 ? NULL
+					 : where->work_tree     ? where->work_tree
+											: "/",
 		.directory_fd = where->work_dir_fd,
 		.null_fd = null_fd,
 		.out_fd = out_write,
@@ -309,7 +327,8 @@ kr_git_start(const struct kr_git_where *where, const char *const argv[], struct 
 			(void)waitpid(pid, NULL, 0);
 		return kr_fail_errno(err, KR_E_SYSTEM, child.failed, "cannot start '%s'", program);
 	}
-	*run = (struct kr_git_run){ .pid = pid, .out_fd = kr_steal_fd(out_read), .err_fd = kr_steal_fd(err_read) };
+	*run =
+		(struct kr_git_run){ .pid = pid, .out_fd = kr_steal_fd(out_read), .err_fd = kr_steal_fd(err_read) };
 	snprintf(run->verb, sizeof(run->verb), "%s", argv[0]);
 	return 0;
 }
@@ -392,8 +411,8 @@ look_whether_ended(struct kr_git_run *run, int *status)
 }
 
 /*
- * Reads both pipes to their end. A helper that a filter left behind can hold them open for ever (a credential cache
- * does), so once git itself has ended what is there is all there will be.
+ * Reads both pipes to their end. A helper that a filter left behind can hold them open for ever (a credential
+ * cache does), so once git itself has ended what is there is all there will be.
  */
 static void
 gather(struct gather *g, int *status)
@@ -441,7 +460,7 @@ last_words(const struct tail *tail, char *out, size_t out_size)
 	struct words fatal = { 0 }, error = { 0 }, last = { "it gave no reason", 17 };
 	size_t used;
 
-	for (size_t i = 0; i < tail->len; ) {
+	for (size_t i = 0; i < tail->len;) {
 		struct words line = { tail->text + i, 0 };
 
 		while (i + line.len < tail->len && line.text[line.len] != '\n' && line.text[line.len] != '\r')
@@ -509,8 +528,8 @@ kr_git_abandon(struct kr_git_run *run)
 }
 
 int
-kr_git_run(const struct kr_git_where *where, const char *const argv[], struct kr_buf *out,
-	struct kr_error *err)
+kr_git_run(
+	const struct kr_git_where *where, const char *const argv[], struct kr_buf *out, struct kr_error *err)
 {
 	struct kr_git_run run = { 0 };
 

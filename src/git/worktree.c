@@ -1,6 +1,7 @@
 /*
- * Linked worktrees and snapshots: the two things that kraft makes in a person's repository. Both only add: an entry
- * below worktrees/, objects that nothing of the person's refers to. Branches, index, HEAD and files stay as they are.
+ * Linked worktrees and snapshots: the two things that kraft makes in a person's repository. Both only add: an
+ * entry below worktrees/, objects that nothing of the person's refers to. Branches, index, HEAD and files
+ * stay as they are.
  */
 #include "git/git.h"
 
@@ -36,8 +37,8 @@ git_dir_of_new(struct kr_arena *arena, const char *path, struct kr_error *err)
 }
 
 /*
- * The checkout is a run of its own, a child of ours and not git's grandchild: it then dies with us. (`worktree add`
- * would start `reset`, which goes on for minutes after both of us are gone.)
+ * The checkout is a run of its own, a child of ours and not git's grandchild: it then dies with us.
+ * (`worktree add` would start `reset`, which goes on for minutes after both of us are gone.)
  */
 static int
 fill(const char *git_dir, const char *path, const char *oid, struct kr_error *err)
@@ -54,19 +55,19 @@ fill(const char *git_dir, const char *path, const char *oid, struct kr_error *er
 }
 
 /*
- * --force twice takes over the entry of a worktree that was at this very path and is gone, also one that a killed
- * `worktree add` left locked. `worktree prune` would do for the first, but it also forgets every worktree of the person's
- * that happens to be on a disk that is not mounted now.
+ * --force twice takes over the entry of a worktree that was at this very path and is gone, also one that a
+ * killed `worktree add` left locked. `worktree prune` would do for the first, but it also forgets every
+ * worktree of the person's that happens to be on a disk that is not mounted now.
  *
- * The add is not killed with us: half an entry (one without `commondir`) makes every later `git worktree` of the person's
- * fail. It takes milliseconds; the checkout, which takes minutes, is killed.
+ * The add is not killed with us: half an entry (one without `commondir`) makes every later `git worktree` of
+ * the person's fail. It takes milliseconds; the checkout, which takes minutes, is killed.
  */
 int
 kr_worktree_add(struct kr_arena *arena, const struct kr_checkout *checkout, const char *path, const char *oid,
 	int hold_fd, const char **git_dir, struct kr_error *err)
 {
-	const char *const add[] = { "worktree", "add", "--force", "--force", "--no-checkout", "--detach", "--", path, oid,
-		NULL };
+	const char *const add[] = { "worktree", "add", "--force", "--force", "--no-checkout", "--detach", "--",
+		path, oid, NULL };
 	const struct kr_git_where where = {
 		.git_dir = checkout->git_dir,
 		.work_tree = checkout->root,
@@ -123,8 +124,8 @@ copy_bytes(int from, int to, struct kr_error *err)
 }
 
 /*
- * Copies the index with its modification time: git takes an entry that is as young as the index for one that may have
- * changed since, and a copy that looked younger would hide such a change. No index is a valid one.
+ * Copies the index with its modification time: git takes an entry that is as young as the index for one that
+ * may have changed since, and a copy that looked younger would hide such a change. No index is a valid one.
  */
 static int
 copy_index(const struct snapshot *s, struct kr_error *err)
@@ -182,7 +183,8 @@ read_head(struct snapshot *s, const char *head, struct kr_error *err)
 	return 0;
 }
 
-/* The commit has HEAD's date and a name of ours, so that the same state is the same commit, whoever asks and when. */
+/* The commit has HEAD's date and a name of ours, so that the same state is the same commit, whoever asks and
+ * when. */
 static const char *
 commit_tree(const struct snapshot *s, const char *head, const char *tree, struct kr_error *err)
 {
@@ -216,8 +218,8 @@ take(struct snapshot *s, const char *head, struct kr_error *err)
 }
 
 int
-kr_checkout_snapshot(const struct kr_checkout *checkout, const char *head, char oid[KR_OID_HEX_MAX + 1],
-	struct kr_error *err)
+kr_checkout_snapshot(
+	const struct kr_checkout *checkout, const char *head, char oid[KR_OID_HEX_MAX + 1], struct kr_error *err)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	char directory[] = "/tmp/kraft-index-XXXXXX";

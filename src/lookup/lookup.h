@@ -54,4 +54,7 @@ bool kr_interpreter_parse(const char *head, size_t n, struct kr_interpreter *out
 /* The command words of a shell line, as far as they are plain (for the repository's setup and test commands). */
 void kr_shell_commands(struct kr_arena *arena, const char *line, struct kr_strs *out);
 
+/* The words of a line that needs no shell; false when it is empty or a shell would do more with it than split it. */
+bool kr_shell_split(struct kr_arena *arena, const char *line, struct kr_strs *out);
+
 #endif

@@ -215,3 +215,14 @@ kr_shell_commands(struct kr_arena *arena, const char *line, struct kr_strs *out)
 		}
 	}
 }
+
+bool
+kr_shell_split(struct kr_arena *arena, const char *line, struct kr_strs *out)
+{
+	struct reader r = { .p = line };
+	enum token t;
+
+	while ((t = next(&r)) == T_WORD)
+		kr_strs_add(arena, out, kr_arena_dup(arena, r.word));
+	return t == T_END && out->n > 0;
+}

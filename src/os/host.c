@@ -140,7 +140,7 @@ guest_directory(struct kr_arena *arena, const struct kr_host *host, struct kr_er
 }
 
 int
-kr_host_gather(struct kr_arena *arena, struct kr_host *out, struct kr_error *err)
+kr_host_gather_places(struct kr_arena *arena, struct kr_host *out, struct kr_error *err)
 {
 	struct kr_host host = { .fs = &kr_fs_live, .environment = (const char *const *)environ };
 	struct kr_places *p = &host.places;
@@ -157,6 +157,17 @@ kr_host_gather(struct kr_arena *arena, struct kr_host *out, struct kr_error *err
 	if (!p->config_dir)
 		return -1;
 	host.user = user_name(arena, &host);
+	*out = host;
+	return 0;
+}
+
+int
+kr_host_gather(struct kr_arena *arena, struct kr_host *out, struct kr_error *err)
+{
+	struct kr_host host;
+
+	if (kr_host_gather_places(arena, &host, err) < 0)
+		return -1;
 	host.guest_dir = guest_directory(arena, &host, err);
 	if (!host.guest_dir)
 		return -1;

@@ -11,6 +11,9 @@
  */
 int kr_host_gather(struct kr_arena *arena, struct kr_host *out, struct kr_error *err);
 
+/* The same without guest_dir (NULL): for what runs no session, and has to work where the guest program is missing. */
+int kr_host_gather_places(struct kr_arena *arena, struct kr_host *out, struct kr_error *err);
+
 /*
  * Makes kraft_home, run_dir and config_dir 0700 where missing, and refuses one that is a link, is not ours, or that
  * others may write (CFG-13 of the security cases).

@@ -264,7 +264,8 @@ host_path(const struct kr_build *b)
 {
 	const char *path = kr_host_env(b->host, "PATH");
 
-	return path && *path ? path : KR_PATH_DEFAULT;
+	return path ? path
+				: KR_PATH_DEFAULT; /* an empty one names the current directory: nothing is found in it */
 }
 
 static int

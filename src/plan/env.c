@@ -147,7 +147,7 @@ set_path(struct env *e)
 		if (strcmp(repo->env[i].name, "PATH") == 0)
 			set(e, "PATH", kr_arena_printf(e->b->arena, "/opt/kraft/bin:%s", repo->env[i].value), KR_ENV_REPO,
 				"kraft's commands, then the repository's env");
-	set(e, "PATH", kr_arena_printf(e->b->arena, "/opt/kraft/bin:%s", host && *host ? host : KR_PATH_DEFAULT),
+	set(e, "PATH", kr_arena_printf(e->b->arena, "/opt/kraft/bin:%s", host ? host : KR_PATH_DEFAULT),
 		KR_ENV_KRAFT, "kraft's commands, then the PATH of kraft");
 }
 

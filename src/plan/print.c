@@ -11,7 +11,8 @@
 
 enum {
 	TEXT_MAX = 4 * 4096 + 1, /* one escaped path */
-	COLUMN_MAX = 56,         /* a longer cell pushes its own reason to the right, not everybody's */
+	KERNEL_COLUMNS = 90,
+	COLUMN_MAX = 56, /* a longer cell pushes its own reason to the right, not everybody's */
 };
 
 /* ---- text ---- */
@@ -171,11 +172,39 @@ print_network(const struct kr_plan *plan, struct kr_buf *out)
 static void
 print_list(const char *name, const struct kr_strs *list, struct kr_buf *out)
 {
-	if (!list || !list->n)
+	if (!list->n)
 		return;
 	section(out, name);
 	for (size_t i = 0; i < list->n; i++)
 		row(out, NULL, 0, list->v[i], 0, NULL);
+}
+
+/* Rules are "ANSWER what": those with one answer stand in one paragraph. */
+static void
+print_kernel(const struct kr_strs *rules, struct kr_buf *out)
+{
+	const char *answer = NULL;
+	size_t column = 0, width = 0;
+
+	for (size_t i = 0; i < rules->n; i++)
+		width = strcspn(rules->v[i], " ") > width ? strcspn(rules->v[i], " ") : width;
+	section(out, "kernel");
+	for (size_t i = 0; i < rules->n; i++) {
+		const char *rule = rules->v[i], *what = rule + strcspn(rule, " ");
+		size_t n = (size_t)(what - rule);
+		bool same = answer && strncmp(answer, rule, n + 1) == 0;
+
+		what += *what == ' ';
+		if (!same || column + strlen(what) > KERNEL_COLUMNS) {
+			kr_buf_addf(out, "%s  %-*.*s  %s", answer ? "\n" : "", (int)width, same ? 0 : (int)n, rule, what);
+			column = 0;
+		} else {
+			kr_buf_addf(out, ", %s", what);
+		}
+		column += strlen(what) + 2;
+		answer = rule;
+	}
+	kr_buf_adds(out, "\n");
 }
 
 void
@@ -185,7 +214,8 @@ kr_plan_print(const struct kr_plan *plan, const struct kr_strs *kernel_rules, st
 	print_files(plan, out);
 	print_environment(plan, out);
 	print_network(plan, out);
-	print_list("kernel", kernel_rules, out);
+	if (kernel_rules && kernel_rules->n)
+		print_kernel(kernel_rules, out);
 	print_list("notes", &plan->notes, out);
 }
 

@@ -1,10 +1,12 @@
 /*
- * The grammar of a network list entry (POL-01): an exact host, host:port, "*." for exactly one label in front, "*" and
- * "**" for everything. Nothing else is an entry: no URL, path, CIDR, IPv6 literal or underscore. What an entry matches
- * is decided where a name is asked for; here it is only read.
+ * The grammar of a network list entry (POL-01): an exact host, host:port, "*." for exactly one label in
+ * front, "*" and
+ * "**" for everything. Nothing else is an entry: no URL, path, CIDR, IPv6 literal or underscore. What an
+ * entry matches is decided where a name is asked for; here it is only read.
  *
- * Stricter than the letters of the grammar in three places, each of which would otherwise be a silent surprise: port 0
- * (it would read as "any port"), ports over 65535, and labels or names longer than DNS can carry.
+ * Stricter than the letters of the grammar in three places, each of which would otherwise be a silent
+ * surprise: port 0 (it would read as "any port"), ports over 65535, and labels or names longer than DNS can
+ * carry.
  */
 #include "policy/policy.h"
 

@@ -92,17 +92,44 @@ kr_protect_why_among(struct kr_arena *arena, const struct kr_strs *protected, co
 	return why;
 }
 
+/* Both without a leading slash. */
+static bool
+begins_with_directory(const char *path, const char *directory)
+{
+	size_t n = strlen(directory);
+
+	return strncmp(path, directory, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* Compares below the home directory only, so that a path that is fine costs no allocation: planning asks
+ * often. */
+static const char *
+why_in_home(struct kr_arena *arena, const char *home, const char *path)
+{
+	const char *rest = path + (home[1] ? strlen(home) + 1 : 1);
+
+	if (!kr_path_is_within(path, home))
+		return NULL;
+	for (size_t i = 0; i < KR_COUNT(protected_in_home); i++) {
+		const char *name = protected_in_home[i];
+
+		if (begins_with_directory(rest, name) || begins_with_directory(name, rest))
+			return why_one(arena, kr_path_join(arena, home, name), path);
+	}
+	return NULL;
+}
+
 const char *
 kr_protect_why(struct kr_arena *arena, const struct kr_places *places, const char *path)
 {
-	struct kr_strs protected = { 0 };
-	const char *why;
+	const char *const own[] = { places->kraft_home, places->run_dir, places->config_dir }, *why;
 
 	KR_BUG_IF(!kr_path_is_clean(path));
 	why = why_home(arena, places->home, path);
-	kr_protected_paths(arena, places, &protected);
+	for (size_t i = 0; !why && i < KR_COUNT(own); i++)
+		why = why_one(arena, own[i], path);
 	if (!why)
-		why = kr_protect_why_among(arena, &protected, path);
+		why = why_in_home(arena, places->home, path);
 	if (!why && kr_is_credential_name(kr_path_basename(path)))
 		why = kr_arena_printf(arena, "is named '%s', a name that holds credentials", kr_path_basename(path));
 	return why;

@@ -49,6 +49,14 @@ enum { KR_SESSION_LIST_MAX = 4096 }; /* the newest ones are kept */
 /* Every session below <run_dir>/sessions; item NULL: of every item. Folders that hold none are passed over. */
 int kr_session_list(struct kr_arena *arena, const char *run_dir, const char *item, struct kr_session_list *out,
 	struct kr_error *err);
+/*
+ * Tidies up after sessions that are over, one's own among them: channel directories go at once, and when there are more
+ * than KR_SESSION_KEPT_MOST folders the oldest go until KR_SESSION_KEPT_LEAST are left. Nothing of a session whose host
+ * lives is touched, nor of one that is just being made. Best effort: what cannot be removed stays for the next time.
+ */
+enum { KR_SESSION_KEPT_MOST = 600, KR_SESSION_KEPT_LEAST = 300 };
+void kr_session_sweep(const char *run_dir);
+
 /* A session's folder; id must be 16 hex digits. KR_E_NOT_FOUND. */
 int kr_session_folder_open(const char *run_dir, const char *id, struct kr_error *err);
 

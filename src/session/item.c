@@ -6,17 +6,17 @@
  *   absent    there             put it aside, make: it is not known to be ours
  *   making    there or none     remove it, make: a kraft was killed; nothing has run in it yet
  *   ready     none              make: the person removed it
- *   ready     not linked        put it aside, make: the repository has forgotten it, but a worker's files are in it
- *   ready     at another commit note "moving"; the caller moves it by a git run inside the walls
- *   moving    there             the caller moves it: nobody knows how far it came
- *   ready     at the commit     nothing
+ *   ready     not linked        put it aside, make: the repository has forgotten it, but a worker's files are
+ * in it ready     at another commit note "moving"; the caller moves it by a git run inside the walls moving
+ * there             the caller moves it: nobody knows how far it came ready     at the commit     nothing
  *
- * A directory is only ever removed in the one state in which no worker and no person can have put anything there; in
- * every other it is renamed to <item>.aside-N and a note says so. Host git never looks into a worktree once a worker may
- * have written it: what is asked of git afterwards is asked of the git directory that the record names.
+ * A directory is only ever removed in the one state in which no worker and no person can have put anything
+ * there; in every other it is renamed to <item>.aside-N and a note says so. Host git never looks into a
+ * worktree once a worker may have written it: what is asked of git afterwards is asked of the git directory
+ * that the record names.
  *
- * The lock is an open-file-description lock, not flock: only this kind goes from exclusive to shared without a moment in
- * which somebody else can take it.
+ * The lock is an open-file-description lock, not flock: only this kind goes from exclusive to shared without
+ * a moment in which somebody else can take it.
  */
 #include "session/item.h"
 
@@ -75,7 +75,8 @@ check_id(const char *id, struct kr_error *err)
 	}
 	if (ends_with(id, ".json") || ends_with(id, ".lock") || ends_with(id, ".new") || strstr(id, ".aside-")) {
 		kr_fail(err, KR_E_USAGE, "'%s' cannot name an item", id);
-		return kr_hint(err, "'.json', '.lock', '.new' and '.aside-' are the names of kraft's own files there");
+		return kr_hint(
+			err, "'.json', '.lock', '.new' and '.aside-' are the names of kraft's own files there");
 	}
 	return 0;
 }
@@ -136,7 +137,7 @@ open_lock(int dir_fd, const char *id, struct kr_error *err)
 	return kr_steal_fd(fd);
 }
 
-/* Exclusive when nobody is there, shared beside running sessions; waits a little while it is being prepared. */
+/* Exclusive when nobody is there, shared beside running sessions; waits a little for one that prepares. */
 static int
 take_lock(struct opening *o, struct kr_error *err)
 {
@@ -192,7 +193,7 @@ is_usable(const struct opening *o)
 	if (o->record.state != KR_RECORD_READY && o->record.state != KR_RECORD_MOVING)
 		return false;
 	return fstatat(o->dir_fd, o->item->id, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
-		kr_worktree_is_linked(o->record.git_dir, o->item->worktree);
+		   kr_worktree_is_linked(o->record.git_dir, o->item->worktree);
 }
 
 static int
@@ -219,8 +220,8 @@ static int
 remove_half_made(const struct opening *o, struct kr_error *err)
 {
 	if (nftw(o->item->worktree, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot remove the half-made worktree '%s'",
-			o->item->worktree);
+		return kr_fail_errno(
+			err, KR_E_SYSTEM, errno, "cannot remove the half-made worktree '%s'", o->item->worktree);
 	return 0;
 }
 
@@ -276,7 +277,8 @@ write_record(const struct opening *o, enum kr_record_state state, const char *gi
 	return kr_record_write(o->dir_fd, o->item->id, &record, err);
 }
 
-/* Does: everything up to a worktree at item->wanted with its local files. Must not: touch what may be somebody's. */
+/* Does: everything up to a worktree at item->wanted with its local files. Must not: touch what may be
+ * somebody's. */
 static int
 make(struct opening *o, struct kr_error *err)
 {
@@ -284,7 +286,8 @@ make(struct opening *o, struct kr_error *err)
 
 	if (kr_local_files_check(o->repo, o->checkout->root, err) < 0 || clear_place(o, err) < 0 ||
 		write_record(o, KR_RECORD_MAKING, "", item->wanted, err) < 0 ||
-		kr_worktree_add(o->arena, o->checkout, item->worktree, item->wanted, item->lock_fd, &item->git_dir, err) < 0 ||
+		kr_worktree_add(
+			o->arena, o->checkout, item->worktree, item->wanted, item->lock_fd, &item->git_dir, err) < 0 ||
 		kr_local_files_copy(o->repo, o->checkout->root, item->worktree, err) < 0 ||
 		write_record(o, KR_RECORD_READY, item->git_dir, item->wanted, err) < 0)
 		return -1;
@@ -323,7 +326,8 @@ judge(struct opening *o, struct kr_error *err)
 		return o->exclusive ? share(item, err) : 0;
 	if (!o->exclusive && item->state == KR_ITEM_NEEDS_CHECKOUT) {
 		busy(item, "its worktree stands at another commit", err);
-		return kr_hint(err, "wait for it, add --keep to run at its commit, or use an item of its own: --item NAME");
+		return kr_hint(
+			err, "wait for it, add --keep to run at its commit, or use an item of its own: --item NAME");
 	}
 	if (!o->exclusive)
 		return busy(item, "its setup command has to run first", err);
@@ -346,27 +350,20 @@ settle(struct opening *o, struct kr_error *err)
 }
 
 static int
-make_dir(struct kr_arena *arena, const char *path, const char **out, struct kr_error *err)
+make_dir(const char *path, struct kr_error *err)
 {
 	kr_auto_fd int fd = kr_path_make_dirs(path, err);
 
-	if (fd < 0)
-		return -1;
-	if (out)
-		*out = kr_arena_dup(arena, path);
-	return 0;
+	return fd < 0 ? -1 : 0;
 }
 
 static int
-name_places(struct opening *o, struct kr_error *err)
+make_places(struct opening *o, struct kr_error *err)
 {
 	struct kr_arena *a = o->arena;
-	const char *run = o->host->places.run_dir, *id = o->item->id;
 
-	o->item->worktree = kr_arena_printf(a, "%s/worktrees/%s", run, id);
-	o->dir_fd = kr_path_make_dirs(kr_arena_printf(a, "%s/worktrees", run), err);
-	if (o->dir_fd < 0 || make_dir(a, kr_arena_printf(a, "%s/sandbox-home/%s", run, id), &o->item->home, err) < 0 ||
-		make_dir(a, kr_arena_printf(a, "%s/results/%s", run, id), &o->item->results_dir, err) < 0)
+	o->dir_fd = kr_path_make_dirs(kr_path_dirname(a, o->item->worktree), err);
+	if (o->dir_fd < 0 || make_dir(o->item->home, err) < 0 || make_dir(o->item->results_dir, err) < 0)
 		return -1;
 	return 0;
 }
@@ -386,10 +383,30 @@ find_wanted(const struct opening *o, bool with_changes, struct kr_error *err)
 }
 
 int
+kr_item_name(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout,
+	const char *id, struct kr_item *out, struct kr_error *err)
+{
+	const char *run = host->places.run_dir;
+
+	if (id && check_id(id, err) < 0)
+		return -1;
+	if (!id)
+		id = default_id(arena, checkout->root);
+	*out = (struct kr_item){
+		.id = id,
+		.worktree = kr_arena_printf(arena, "%s/worktrees/%s", run, id),
+		.home = kr_arena_printf(arena, "%s/sandbox-home/%s", run, id),
+		.results_dir = kr_arena_printf(arena, "%s/results/%s", run, id),
+		.lock_fd = -1,
+	};
+	return 0;
+}
+
+int
 kr_item_open(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout,
 	const struct kr_repo *repo, const struct kr_item_want *want, struct kr_item *out, struct kr_error *err)
 {
-	struct kr_item item = { .id = want->id, .lock_fd = -1 };
+	struct kr_item item;
 	struct opening o = {
 		.arena = arena,
 		.host = host,
@@ -401,11 +418,9 @@ kr_item_open(struct kr_arena *arena, const struct kr_host *host, const struct kr
 	};
 	int result = -1;
 
-	if (!item.id)
-		item.id = default_id(arena, checkout->root);
-	else if (check_id(item.id, err) < 0)
+	if (kr_item_name(arena, host, checkout, want->id, &item, err) < 0)
 		return -1;
-	if (find_wanted(&o, want->with_changes, err) == 0 && name_places(&o, err) == 0 && take_lock(&o, err) == 0)
+	if (find_wanted(&o, want->with_changes, err) == 0 && make_places(&o, err) == 0 && take_lock(&o, err) == 0)
 		result = settle(&o, err);
 	kr_close_p(&o.dir_fd);
 	if (result < 0)
@@ -446,7 +461,8 @@ update(const struct kr_host *host, const struct kr_item *item, const char *commi
 }
 
 int
-kr_item_moved(const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
+kr_item_moved(
+	const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
 {
 	(void)repo;
 	if (update(host, item, item->wanted, NULL, err) < 0)
@@ -457,7 +473,8 @@ kr_item_moved(const struct kr_host *host, const struct kr_repo *repo, struct kr_
 }
 
 int
-kr_item_set_up(const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
+kr_item_set_up(
+	const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 

@@ -34,6 +34,10 @@ struct kr_item {
 	struct kr_strs notes;  /* for the person: what was put aside and where */
 };
 
+/* Only the names: id and the three places, whether they exist or not. Nothing is made, opened or locked (lock_fd -1). */
+int kr_item_name(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout,
+	const char *id, struct kr_item *out, struct kr_error *err);
+
 /*
  * Takes the lock and makes the worktree where it is missing. The lock is shared when the item is ready and set up; else it
  * is exclusive and the caller moves the worktree (kr_item_moved), runs the setup command (kr_item_set_up), and shares.

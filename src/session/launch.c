@@ -249,6 +249,8 @@ compose(struct launch *launch, const struct kr_session_start *start, const struc
 			pass(launch, "--pass-fd", parts->opened[i].fd);
 	if (plan->request->terminal)
 		word(launch, "--terminal");
+	if (plan->request->terminal && start->keep_stderr)
+		word(launch, "--terminal-keep-stderr");
 	if (plan->request->terminal && start->rows) {
 		word(launch, "--terminal-size");
 		word(launch, kr_arena_printf(launch->arena, "%u,%u", start->rows, start->columns));

@@ -1,6 +1,7 @@
 /*
- * Regular files only, opened from the top of the checkout without following any link, so that an entry cannot lead out
- * of it; written below the worktree without following any link, so that a link in the commit cannot lead the copy out.
+ * Regular files only, opened from the top of the checkout without following any link, so that an entry cannot
+ * lead out of it; written below the worktree without following any link, so that a link in the commit cannot
+ * lead the copy out.
  */
 #include "session/local_files.h"
 
@@ -24,7 +25,7 @@ has_component(const char *path, const char *component)
 {
 	size_t len = strlen(component);
 
-	for (const char *p = path; *p; ) {
+	for (const char *p = path; *p;) {
 		size_t n = strcspn(p, "/");
 
 		if (n == len && memcmp(p, component, n) == 0)
@@ -52,7 +53,8 @@ static int
 why_not_opened(const char *name, const char *checkout, const struct kr_error *opened, struct kr_error *err)
 {
 	if (opened->code == KR_E_REFUSED)
-		return say(err, name, "is a symbolic link or leads through one", "name the file itself in local_files");
+		return say(
+			err, name, "is a symbolic link or leads through one", "name the file itself in local_files");
 	if (opened->sys_errno == ENOENT || opened->sys_errno == ENOTDIR) {
 		kr_fail(err, KR_E_REFUSED, "local file '%s' is not there in '%s'", name, checkout);
 		return kr_hint(err, "make it, or take it out of local_files");
@@ -153,7 +155,8 @@ copy_one(const char *checkout, const char *worktree, const char *name, struct kr
 }
 
 int
-kr_local_files_copy(const struct kr_repo *repo, const char *checkout, const char *worktree, struct kr_error *err)
+kr_local_files_copy(
+	const struct kr_repo *repo, const char *checkout, const char *worktree, struct kr_error *err)
 {
 	for (size_t i = 0; i < repo->local_files.n; i++)
 		if (copy_one(checkout, worktree, repo->local_files.v[i], err) < 0)

@@ -21,6 +21,8 @@ static const char *const index_names[] = { "log.idx", "log.1.idx", "log.2.idx" }
 #define MAGIC 0x31676f6c7466616bull /* "kraftlog1" shortened to eight bytes; this machine's byte order */
 enum { CHUNK = 16384, RECORDS = 256, CHECK_EVERY = 4 << 20, STREAM_SHIFT = 56 };
 
+#define CUT_MARK "\n[kraft: the log is cut here; the newest output is in log.1 and log.2, 'kraft view logs' shows both ends]\n"
+
 struct header {
 	uint64_t magic, generation;
 	uint64_t start; /* bytes of output before this part */
@@ -109,6 +111,8 @@ room_in_part(const struct kr_log *log)
 	uint64_t share = log->generation ? log->limit_bytes / 4 : log->limit_bytes / 2;
 	uint64_t used = sizeof(struct header) + log->part_bytes + (log->part_records + 1) * sizeof(struct record);
 
+	if (!log->generation)
+		used += sizeof(struct record) + sizeof(CUT_MARK) - 1;
 	return used < share ? share - used : 0;
 }
 
@@ -133,6 +137,17 @@ add_piece(struct kr_log *log, enum kr_log_stream stream, const char *bytes, size
 	return 0;
 }
 
+/* The first part stays for good, so it says that it is not all. It does not count as output. */
+static int
+mark_cut(struct kr_log *log, uint64_t now_ms)
+{
+	uint64_t total = log->total;
+	int result = log->generation ? 0 : add_piece(log, KR_LOG_MARK, CUT_MARK, sizeof(CUT_MARK) - 1, now_ms);
+
+	log->total = total;
+	return result;
+}
+
 void
 kr_log_add(struct kr_log *log, enum kr_log_stream stream, const void *bytes, size_t n, uint64_t now_ms)
 {
@@ -155,8 +170,7 @@ kr_log_add(struct kr_log *log, enum kr_log_stream stream, const void *bytes, siz
 		}
 		room = room_in_part(log);
 		if (!room) {
-			log->generation++;
-			if (open_part(log) < 0) {
+			if (mark_cut(log, now_ms) < 0 || (log->generation++, open_part(log)) < 0) {
 				stop(log, errno);
 				return;
 			}
@@ -277,6 +291,10 @@ deliver(struct kr_log_reader *reader, struct visitor *v, const struct record *re
 			return kr_fail_errno(err, KR_E_SYSTEM, got < 0 ? errno : 0, "cannot read the log");
 		piece.n = (size_t)got;
 		reader->data_at += (uint64_t)got;
+		if (piece.stream == KR_LOG_MARK) {
+			reader->start -= (uint64_t)got; /* so that start + data_at stays the place in the output */
+			continue;
+		}
 		if (tell(v, &piece) < 0)
 			return 1;
 	}

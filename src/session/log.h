@@ -21,7 +21,8 @@
 	X(OUTPUT, "output") /* the terminal's, or both in one pipe */                                  \
 	X(STDOUT, "stdout")                                                                            \
 	X(STDERR, "stderr")                                                                            \
-	X(NOTE, "kraft") /* a remark of ours: a gap, why a launch was refused */
+	X(NOTE, "kraft") /* a remark of ours: a gap, why a launch was refused */                       \
+	X(MARK, "mark")  /* where the first part is cut, for who reads the file itself; readers get none of it */
 
 enum kr_log_stream {
 #define X(stream, name) KR_LOG_##stream,

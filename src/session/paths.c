@@ -1,6 +1,6 @@
 /*
- * The places of one session below the run directory. Directories 0700, files 0600; each is made, never reused, and made
- * relative to a descriptor that was reached without following links.
+ * The places of one session below the run directory. Directories 0700, files 0600; each is made, never
+ * reused, and made relative to a descriptor that was reached without following links.
  */
 #include "session/item.h"
 

@@ -71,7 +71,8 @@ parse(struct kr_arena *arena, const json_t *json, struct kr_record *out)
 }
 
 int
-kr_record_read(struct kr_arena *arena, int dir_fd, const char *item, struct kr_record *out, struct kr_error *err)
+kr_record_read(
+	struct kr_arena *arena, int dir_fd, const char *item, struct kr_record *out, struct kr_error *err)
 {
 	KR_CLEANUP(json_free_p) json_t *json = NULL;
 	kr_auto_buf struct kr_buf buf = KR_BUF(RECORD_BYTES);
@@ -107,7 +108,8 @@ kr_record_write(int dir_fd, const char *item, const struct kr_record *record, st
 		const char *value = *field_of(&copy, &fields[i]);
 
 		if (!kr_text_is_utf8(value, strlen(value)))
-			return kr_fail(err, KR_E_UNSUPPORTED, "the path '%s' is not UTF-8, so it cannot be recorded", value);
+			return kr_fail(
+				err, KR_E_UNSUPPORTED, "the path '%s' is not UTF-8, so it cannot be recorded", value);
 		json_object_set_new(json, fields[i].name, json_string(value));
 	}
 	text = json_dumps(json, JSON_INDENT(2));

@@ -20,7 +20,8 @@
 enum {
 	CHANNEL_BYTES = 32 << 10,
 	AGAIN_MS = 2000,      /* a second interrupt within it ends the sandbox */
-	GRACE_MS = 10000,     /* after TERM, or when our terminal is gone */
+	GRACE_MS = 10000,     /* after TERM */
+	HANG_UP_MS = 5000,    /* after our terminal is gone: nobody sees what it does with more */
 	EXIT_MS = 5000,       /* from the exit message to the end of the launcher */
 	HARD_MS = 3000,       /* from KG_KILL to SIGKILL of the launcher */
 	BACKGROUND_MS = 200,  /* how often a background job looks whether it came to the front */
@@ -281,7 +282,7 @@ hang_up(struct kr_relay *r)
 	if (r->kill_at)
 		return;
 	(void)tell(r, KG_SIGNAL, SIGHUP);
-	r->kill_at = now_ms() + GRACE_MS;
+	r->kill_at = now_ms() + HANG_UP_MS;
 }
 
 /* ---- streams ---- */
@@ -315,7 +316,7 @@ target_failed(struct kr_relay *r, int which, int failed)
 	if (c->own_to)
 		kr_close_p(&c->to);
 	c->to = -1;
-	if (r->want.terminal) {
+	if (r->want.terminal && which == OUTPUT) {
 		hang_up(r);
 		return;
 	}
@@ -661,7 +662,7 @@ may_read_input(struct kr_relay *r)
 	return true;
 }
 
-enum { POLL_CONTROL, POLL_SIGNALS, POLL_LAUNCHER, POLL_READ, POLL_WRITE = POLL_READ + CHANNELS, POLLS = POLL_WRITE + CHANNELS };
+enum { POLL_CONTROL, POLL_SIGNALS, POLL_LAUNCHER, POLL_SIDE, POLL_READ, POLL_WRITE = POLL_READ + CHANNELS, POLLS = POLL_WRITE + CHANNELS };
 
 static void
 fill_polls(struct kr_relay *r, struct pollfd polls[POLLS], int64_t now)
@@ -671,6 +672,7 @@ fill_polls(struct kr_relay *r, struct pollfd polls[POLLS], int64_t now)
 	polls[POLL_CONTROL] = (struct pollfd){ .fd = r->control, .events = POLLIN };
 	polls[POLL_SIGNALS] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
 	polls[POLL_LAUNCHER] = (struct pollfd){ .fd = r->launcher_gone ? -1 : r->watch, .events = POLLIN };
+	polls[POLL_SIDE] = (struct pollfd){ .fd = r->want.side_fd, .events = POLLIN };
 	for (int i = 0; i < CHANNELS; i++) {
 		const struct channel *c = &r->channel[i];
 		bool reads = c->from >= 0 && !c->len && c->quiet_until <= now && (i != INPUT || input);
@@ -743,6 +745,8 @@ turn(struct kr_relay *r, struct kr_error *err)
 			;
 	for (int i = 0; i < CHANNELS; i++)
 		serve_channel(r, i, &polls[POLL_READ + i], &polls[POLL_WRITE + i]);
+	if (polls[POLL_SIDE].revents && !r->want.on_side(r->want.side_context))
+		r->want.side_fd = -1;
 	if (polls[POLL_LAUNCHER].revents && !r->launcher_gone)
 		on_launcher_gone(r);
 	return 0;

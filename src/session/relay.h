@@ -25,10 +25,16 @@
 #include "session/session.h"
 
 struct kr_relay_want {
-	bool terminal;      /* in and out are terminals; err too, or it gets a pipe of its own */
+	bool terminal;      /* in and out are terminals; err is where launcher and bubblewrap speak, and the command's own
+	                     * stderr when it was sent elsewhere */
 	int in, out, err;   /* ours, borrowed; -1: nothing to read, log only */
 	const char *folder; /* of the session, for the exit file when the control socket ends without a word */
 	struct kr_log *log; /* may be NULL */
+	/* Something else to look after meanwhile: called when side_fd is readable; false: it is finished and not watched any
+	 * more. side_fd -1: nothing. */
+	int side_fd;
+	bool (*on_side)(void *context);
+	void *side_context;
 };
 
 struct kr_session_end {

@@ -19,6 +19,7 @@ struct kr_session_start {
 	int stdin_fd, stdout_fd, stderr_fd; /* the worker's ends; -1: /dev/null. Under a terminal only what the
 	                                     * launcher and bubblewrap say comes out of them */
 	unsigned short rows, columns;       /* of the terminal inside at its start; 0: unknown */
+	bool keep_stderr;   /* under a terminal: the command's stderr is stderr_fd all the same */
 	bool lifeline;      /* the sandbox ends with us */
 };
 

@@ -14,9 +14,9 @@ static const int crash_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 static struct kr_terminal *volatile raw_now;
 static struct sigaction handled_before[KR_COUNT(crash_signals)];
 
-/* Returning repeats what crashed, or lets abort() go on, with the handler that was there before. */
+/* Returning repeats what crashed, now with the handler that was there before; what was only sent is sent again. */
 static void
-crashed(int signal)
+crashed(int signal, siginfo_t *info, void *context)
 {
 	struct kr_terminal *terminal = raw_now;
 
@@ -25,13 +25,16 @@ crashed(int signal)
 	for (size_t i = 0; i < KR_COUNT(crash_signals); i++)
 		if (crash_signals[i] == signal)
 			(void)sigaction(signal, &handled_before[i], NULL);
+	(void)context;
+	if (info->si_code <= 0)
+		(void)raise(signal);
 }
 
 static void
 watch_crashes(void)
 {
 	static bool watching;
-	struct sigaction action = { .sa_handler = crashed };
+	struct sigaction action = { .sa_sigaction = crashed, .sa_flags = SA_SIGINFO };
 
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < KR_COUNT(crash_signals) && !watching; i++)

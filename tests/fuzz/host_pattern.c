@@ -1,4 +1,5 @@
-/* One entry of a network list. What is read must be a host of DNS's shape, and reading it again must change nothing. */
+/* One entry of a network list. What is read must be a host of DNS's shape, and reading it again must change
+ * nothing. */
 #include "policy/policy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -32,9 +33,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	}
 	check_host(&pattern);
 	if (pattern.port)
-		snprintf(canonical, sizeof(canonical), "%s%s:%u", pattern.star ? "*." : "", pattern.host, pattern.port);
+		snprintf(
+			canonical, sizeof(canonical), "%s%s:%u", pattern.star ? "*." : "", pattern.host, pattern.port);
 	else
-		snprintf(canonical, sizeof(canonical), "%s%s", pattern.any ? "*" : pattern.star ? "*." : "", pattern.host);
-	KR_BUG_IF(!kr_host_pattern_parse(canonical, &again, &why) || memcmp(&pattern, &again, sizeof(again)) != 0);
+		snprintf(canonical, sizeof(canonical), "%s%s",
+			pattern.any    ? "*"
+			: pattern.star ? "*."
+						   : "",
+			pattern.host);
+	KR_BUG_IF(
+		!kr_host_pattern_parse(canonical, &again, &why) || memcmp(&pattern, &again, sizeof(again)) != 0);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * The YAML tree, repos.yaml, and an edit's round trip. Beyond "no crash": a refusal has its place, the same bytes give
- * the same answer, marks lead back to where the text stands, and whatever is added can be taken out again.
+ * The YAML tree, repos.yaml, and an edit's round trip. Beyond "no crash": a refusal has its place, the same
+ * bytes give the same answer, marks lead back to where the text stands, and whatever is added can be taken
+ * out again.
  */
 #include "config/config.h"
 #include "config/yaml.h"

@@ -498,6 +498,7 @@ def on_terminal(home, *command, keys=(), seconds=15, options=(), words=None):
             seen += data
         if waiting and waiting[0][0].encode() in seen:
             text, typed = waiting.pop(0)
+            time.sleep(0.4)  # a key between a shell's fork and the exec of its child is lost on any terminal
             mid = termios.tcgetattr(master)
             if callable(typed):
                 typed(master, pid)

@@ -1,4 +1,5 @@
-/* config: repos.yaml. Broken files and their errors, good files and what was read of them, finding, loading, editing. */
+/* config: repos.yaml. Broken files and their errors, good files and what was read of them, finding, loading,
+ * editing. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -76,8 +77,8 @@ by_bytes(const struct dirent **a, const struct dirent **b)
 }
 
 static void
-for_each_file(const char *directory, void (*visit)(struct kr_buf *out, const char *name, const char *bytes, size_t n),
-	struct kr_buf *out)
+for_each_file(const char *directory,
+	void (*visit)(struct kr_buf *out, const char *name, const char *bytes, size_t n), struct kr_buf *out)
 {
 	struct dirent **names;
 	char path[512];
@@ -175,8 +176,8 @@ dump_sandbox(struct kr_buf *out, const struct kr_sandbox *sandbox)
 		return;
 	dump_network(out, &sandbox->network);
 	for (size_t i = 0; i < sandbox->expose_count; i++)
-		kr_buf_addf(out, "  expose at %u:%u: %s = %s\n", sandbox->expose[i].mark.line, sandbox->expose[i].mark.column,
-			sandbox->expose[i].text, sandbox->expose[i].path);
+		kr_buf_addf(out, "  expose at %u:%u: %s = %s\n", sandbox->expose[i].mark.line,
+			sandbox->expose[i].mark.column, sandbox->expose[i].text, sandbox->expose[i].path);
 	dump_text(out, "image", sandbox->image);
 	dump_text(out, "runtime", sandbox->runtime);
 	dump_text(out, "kit", sandbox->kit);
@@ -199,7 +200,8 @@ dump_repo(struct kr_buf *out, const struct kr_repo *repo)
 	dump_text(out, "forge", repo->forge);
 	dump_text(out, "project", repo->project);
 	dump_text(out, "intent_dir", repo->intent_dir);
-	kr_buf_addf(out, "  enabled %d, managed %d, ci_checks %d\n", repo->enabled, repo->managed, repo->ci_checks);
+	kr_buf_addf(
+		out, "  enabled %d, managed %d, ci_checks %d\n", repo->enabled, repo->managed, repo->ci_checks);
 	dump_text(out, "setup_command", repo->setup_command);
 	dump_text(out, "test_command", repo->test_command);
 	for (size_t i = 0; i < repo->test_scope_count; i++) {
@@ -211,7 +213,8 @@ dump_repo(struct kr_buf *out, const struct kr_repo *repo)
 	dump_strings(out, "deny_tools", &repo->deny_tools);
 	dump_strings(out, "steering", &repo->steering);
 	for (size_t i = 0; i < repo->env_count; i++)
-		kr_buf_addf(out, "  env at %u: %s = \"%s\"\n", repo->env[i].mark.line, repo->env[i].name, repo->env[i].value);
+		kr_buf_addf(
+			out, "  env at %u: %s = \"%s\"\n", repo->env[i].mark.line, repo->env[i].name, repo->env[i].value);
 	if (repo->sandbox_is_false)
 		kr_buf_adds(out, "  sandbox is false\n");
 	dump_sandbox(out, &repo->sandbox);
@@ -282,9 +285,16 @@ static void
 the_nearest_entry_is_found(void **state)
 {
 	static const char text[] = "repos:\n  - path: /a\n  - path: /a/b/c\n  - path: /a/b\n";
-	static const struct { const char *path, *found; } cases[] = {
-		{ "/a", "/a" }, { "/a/x", "/a" }, { "/a/b", "/a/b" }, { "/a/b/c/d", "/a/b/c" }, { "/a/bc", "/a" },
-		{ "/ab", NULL }, { "/", NULL },
+	static const struct {
+		const char *path, *found;
+	} cases[] = {
+		{ "/a", "/a" },
+		{ "/a/x", "/a" },
+		{ "/a/b", "/a/b" },
+		{ "/a/b/c/d", "/a/b/c" },
+		{ "/a/bc", "/a" },
+		{ "/ab", NULL },
+		{ "/", NULL },
 	};
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	struct kr_error err = { 0 };
@@ -360,8 +370,9 @@ an_unreadable_file_is_not_an_empty_one_CFG_06(void **state)
 /* ---- editing ---- */
 
 #define ENTRY "path: /new\nenv: {A: \"1, 2\"}\nsandbox:\n  kind: os\n  network: {runtime: {allow: [\"*\"]}}\n"
-#define ADDED(indent) indent "- path: /new\n" indent "  env: {A: \"1, 2\"}\n" indent "  sandbox:\n" \
-	indent "    kind: os\n" indent "    network: {runtime: {allow: [\"*\"]}}\n"
+#define ADDED(indent)                                                                    \
+	indent "- path: /new\n" indent "  env: {A: \"1, 2\"}\n" indent "  sandbox:\n" indent \
+		   "    kind: os\n" indent "    network: {runtime: {allow: [\"*\"]}}\n"
 #define FLOW "{path: /new, env: {A: \"1, 2\"}, sandbox: {kind: os, network: {runtime: {allow: [\"*\"]}}}}"
 
 static const struct edit_case {
@@ -391,7 +402,8 @@ static const struct edit_case {
 	{ "repos:\n      -   path: /a # x\n          name: y   # z\nworkspaces: {}\n",
 		"repos:\n      -   path: /a # x\n          name: y   # z\n" ADDED("      ") "workspaces: {}\n" },
 	{ "repos:\n  - path: /a\n    # sandbox: later\n\n    # really\n\n  # b\n  #- path: /b\n",
-		"repos:\n  - path: /a\n    # sandbox: later\n\n    # really\n" ADDED("  ") "\n  # b\n  #- path: /b\n" },
+		"repos:\n  - path: /a\n    # sandbox: later\n\n    # really\n" ADDED(
+			"  ") "\n  # b\n  #- path: /b\n" },
 	{ "repos:\n  - path: /a\n    setup_command: |\n      a\n      b\n\n# end\n",
 		"repos:\n  - path: /a\n    setup_command: |\n      a\n      b\n\n" ADDED("  ") "# end\n" },
 	{ "repos:\n  - path: /a\n    setup_command: |+\n      a\n\n\nworkspaces: {}\n",
@@ -400,12 +412,14 @@ static const struct edit_case {
 		"repos:\n  - path: /a\n    setup_command: >-\n      a\n      b\n" ADDED("  ") },
 	{ "repos:\n  - path: /a\n    setup_command: a\n      b\n",
 		"repos:\n  - path: /a\n    setup_command: a\n      b\n" ADDED("  ") },
-	{ "repos:\n  - path: /a\n    env:\n      A: \"1\"\n    sandbox: {kind: os,\n      network: {runtime: {}}\n      }\n",
-		"repos:\n  - path: /a\n    env:\n      A: \"1\"\n    sandbox: {kind: os,\n      network: {runtime: {}}\n      }\n"
-		ADDED("  ") },
+	{ "repos:\n  - path: /a\n    env:\n      A: \"1\"\n    sandbox: {kind: os,\n      network: {runtime: "
+	  "{}}\n      }\n",
+		"repos:\n  - path: /a\n    env:\n      A: \"1\"\n    sandbox: {kind: os,\n      network: {runtime: "
+		"{}}\n      }\n" ADDED("  ") },
 	{ "repos:\n  - path: /a\n    name:\n", "repos:\n  - path: /a\n    name:\n" ADDED("  ") },
 	{ "repos:\n  -\n    # about a\n    path: /\xc5\xbc\xc3\xb3\xc5\x82\n    name: '\xc4\x85'\n# \xc4\x99\n",
-		"repos:\n  -\n    # about a\n    path: /\xc5\xbc\xc3\xb3\xc5\x82\n    name: '\xc4\x85'\n" ADDED("  ") "# \xc4\x99\n" },
+		"repos:\n  -\n    # about a\n    path: /\xc5\xbc\xc3\xb3\xc5\x82\n    name: '\xc4\x85'\n" ADDED(
+			"  ") "# \xc4\x99\n" },
 	{ "\xef\xbb\xbfrepos:\n  - path: /a\n", "\xef\xbb\xbfrepos:\n  - path: /a\n" ADDED("  ") },
 	{ "repos:\n  - path: /a\n...\n", "repos:\n  - path: /a\n" ADDED("  ") "...\n" },
 };
@@ -460,7 +474,8 @@ static void
 a_missing_final_line_break_stays_missing(void **state)
 {
 	(void)state;
-	check_addition("# a comment", "path: /new\nname: n\n", "# a comment\nrepos:\n  - path: /new\n    name: n");
+	check_addition(
+		"# a comment", "path: /new\nname: n\n", "# a comment\nrepos:\n  - path: /new\n    name: n");
 	check_addition("repos:", "path: /new\n", "repos:\n  - path: /new");
 	check_addition("repos: []", "path: /new\n", "repos:\n  - path: /new");
 	check_addition("repos:\n  - path: /a", "path: /new\n", "repos:\n  - path: /a\n  - path: /new");
@@ -486,7 +501,12 @@ static void
 an_addition_that_would_not_load_changes_nothing(void **state)
 {
 	static const char *const entries[] = {
-		"path: /a\n", "path: relative\n", "path: /n\nsandbox: {kind: os}\n", "nothing: at all\n", "a: b: c\n", "",
+		"path: /a\n",
+		"path: relative\n",
+		"path: /n\nsandbox: {kind: os}\n",
+		"nothing: at all\n",
+		"a: b: c\n",
+		"",
 	};
 	static const char before[] = "repos:\n  - path: /a\n", broken[] = "repos:\n  - pth: /a\n";
 	struct kr_buf out = KR_BUF(KR_CONFIG_FILE_BYTES), small = KR_BUF(10);
@@ -510,8 +530,10 @@ static const struct edit_case removals[] = {
 	{ "\"repos\" :\n- path: /x\nworkspaces: {}\n", "\"repos\" : []\nworkspaces: {}\n" },
 	{ "repos:\n  - path: /a\n  - path: /x\n", "repos:\n  - path: /a\n" },
 	{ "repos:\n  - path: /x\n  - path: /a\n", "repos:\n  - path: /a\n" },
-	{ "repos:\n  - path: /a\n\n  # about x\n  -\n    # within\n    path: /x\n    setup_command: |\n      # text\n"
-		"    sandbox: {kind: os,\n     network: {runtime: {}}}   # walls\n\n  # about b\n  - path: /b # b\n# end\n",
+	{ "repos:\n  - path: /a\n\n  # about x\n  -\n    # within\n    path: /x\n    setup_command: |\n      # "
+	  "text\n"
+	  "    sandbox: {kind: os,\n     network: {runtime: {}}}   # walls\n\n  # about b\n  - path: /b # b\n# "
+	  "end\n",
 		"repos:\n  - path: /a\n\n  # about x\n\n  # about b\n  - path: /b # b\n# end\n" },
 	{ "repos:\r\n  - path: /a\r\n  - path: /x\r\n    name: y", "repos:\r\n  - path: /a\r\n" },
 	{ "repos: [{path: /x}]\n", "repos: []\n" },

@@ -1,4 +1,5 @@
-/* Golden files: what a test produced against what a person has read and committed. KRAFT_GOLDEN=write renews them. */
+/* Golden files: what a test produced against what a person has read and committed. KRAFT_GOLDEN=write renews
+ * them. */
 #ifndef KR_TEST_GOLDEN_H
 #define KR_TEST_GOLDEN_H
 
@@ -7,7 +8,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 
-/* Compares got with the file at tests/<name>; prints the first line that differs. Returns true when they agree. */
+/* Compares got with the file at tests/<name>; prints the first line that differs. Returns true when they
+ * agree. */
 static inline bool
 golden_agrees(const char *name, const struct kr_buf *got)
 {

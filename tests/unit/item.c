@@ -58,10 +58,10 @@ open_fails(struct place *p, const struct call *c)
 	return err;
 }
 
-#define assert_says(err, part)                                                                     \
-	do {                                                                                           \
-		if (!strstr((err).message, (part)))                                                        \
-			fail_msg("'%s' is not in: %s", (part), (err).message);                                 \
+#define assert_says(err, part)                                     \
+	do {                                                           \
+		if (!strstr((err).message, (part)))                        \
+			fail_msg("'%s' is not in: %s", (part), (err).message); \
 	} while (0)
 
 /* Can somebody else have the lock in this way now? */
@@ -69,7 +69,8 @@ static bool
 lock_is_free_for(struct place *p, const struct kr_item *item, short type)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
-	kr_auto_fd int fd = open(below(p, kr_arena_printf(&p->arena, "run/worktrees/%s.lock", item->id)), O_RDWR | O_CLOEXEC);
+	kr_auto_fd int fd =
+		open(below(p, kr_arena_printf(&p->arena, "run/worktrees/%s.lock", item->id)), O_RDWR | O_CLOEXEC);
 
 	assert_true(fd >= 0);
 	return fcntl(fd, F_OFD_SETLK, &lock) == 0;
@@ -78,7 +79,8 @@ lock_is_free_for(struct place *p, const struct kr_item *item, short type)
 static void
 make_repo(struct place *p)
 {
-	sh(p, "git init -q r && cd r && echo one >f && git add f && git commit -qm one && echo .env >.gitignore &&"
+	sh(p,
+		"git init -q r && cd r && echo one >f && git add f && git commit -qm one && echo .env >.gitignore &&"
 		" git add .gitignore && git commit -qm two");
 }
 
@@ -86,7 +88,9 @@ make_repo(struct place *p)
 static void
 assert_stands_at(struct place *p, const struct kr_item *item, const char *rev)
 {
-	sh(p, "test $(git -C '%s' rev-parse HEAD) = $(git -C r rev-parse %s) && test -z \"$(git -C '%s' status --porcelain)\"",
+	sh(p,
+		"test $(git -C '%s' rev-parse HEAD) = $(git -C r rev-parse %s) && test -z \"$(git -C '%s' status "
+		"--porcelain)\"",
 		item->worktree, rev, item->worktree);
 }
 
@@ -96,8 +100,13 @@ static void
 an_item_is_named_after_the_checkout(void **state)
 {
 	struct place *p = *state;
-	static const struct { const char *directory, *part; } cases[] = {
-		{ "plain", "run-plain-" }, { "My Repo", "run-My-Repo-" }, { ".dots.", "run-dots-" }, { "...", "run-repo-" },
+	static const struct {
+		const char *directory, *part;
+	} cases[] = {
+		{ "plain", "run-plain-" },
+		{ "My Repo", "run-My-Repo-" },
+		{ ".dots.", "run-dots-" },
+		{ "...", "run-repo-" },
 		{ "caf\xc3\xa9 x", "run-caf-x-" },
 		{ "0123456789012345678901234567890123456789012345", "run-0123456789012345678901234567890123456789-" },
 	};
@@ -109,7 +118,8 @@ an_item_is_named_after_the_checkout(void **state)
 
 		if (strcmp(cases[i].directory, "...") == 0)
 			continue; /* see below: git takes it, so only its slug is looked at */
-		sh(p, "git init -q '%s' && git -C '%s' commit -qm x --allow-empty", cases[i].directory, cases[i].directory);
+		sh(p, "git init -q '%s' && git -C '%s' commit -qm x --allow-empty", cases[i].directory,
+			cases[i].directory);
 		c = call_for(p, cases[i].directory);
 		item = open_item(p, &c);
 		assert_memory_equal(item.id, cases[i].part, n);
@@ -124,9 +134,11 @@ static void
 an_id_is_checked(void **state)
 {
 	struct place *p = *state;
-	static const char *const bad[] = { "", ".", "..", ".x", "-x", "a/b", "a b", "a\nb", "a.json", "a.lock", "a.json.1.new",
-		"a.aside-1", "caf\xc3\xa9", "01234567890123456789012345678901234567890123456789012345678901234" };
-	static const char *const good[] = { "a", "A-b_c.d", "1", "_", "0123456789012345678901234567890123456789012345678901234567890123" };
+	static const char *const bad[] = { "", ".", "..", ".x", "-x", "a/b", "a b", "a\nb", "a.json", "a.lock",
+		"a.json.1.new", "a.aside-1", "caf\xc3\xa9",
+		"01234567890123456789012345678901234567890123456789012345678901234" };
+	static const char *const good[] = { "a", "A-b_c.d", "1", "_",
+		"0123456789012345678901234567890123456789012345678901234567890123" };
 	struct call c;
 
 	make_repo(p);
@@ -167,7 +179,7 @@ an_item_is_made_once_and_then_ready(void **state)
 	assert_true(lock_is_free_for(p, &item, F_RDLCK));
 	assert_false(lock_is_free_for(p, &item, F_WRLCK));
 	sh(p, "for d in run run/worktrees run/sandbox-home run/sandbox-home/* run/results run/results/*; do"
-		" test $(stat -c %%a $d) = 700 || exit 1; done; test $(stat -c %%a run/worktrees/*.json) = 600");
+		  " test $(stat -c %%a $d) = 700 || exit 1; done; test $(stat -c %%a run/worktrees/*.json) = 600");
 	kr_item_close(&item);
 	sh(p, "echo worker >%s/f && touch %s/new", item.worktree, item.worktree);
 	item = open_item(p, &c);
@@ -202,7 +214,8 @@ a_new_head_asks_for_a_move(void **state)
 	assert_string_equal(item.at, first);
 	assert_string_equal(item.wanted, sh_says(p, "git -C r rev-parse HEAD >said"));
 	assert_false(lock_is_free_for(p, &item, F_RDLCK));
-	sh(p, "git -C %s checkout -q --detach %s", item.worktree, item.wanted); /* kraft does this inside the walls */
+	sh(p, "git -C %s checkout -q --detach %s", item.worktree,
+		item.wanted); /* kraft does this inside the walls */
 	assert_int_equal(kr_item_moved(&c.host, &c.repo, &item, NULL), 0);
 	assert_int_equal(item.state, KR_ITEM_READY);
 	assert_int_equal(kr_item_share(&item, NULL), 0);
@@ -213,7 +226,8 @@ a_new_head_asks_for_a_move(void **state)
 	kr_item_close(&item);
 }
 
-/* A kraft that was killed between the order to move and the end of the move: nobody knows where the files stand. */
+/* A kraft that was killed between the order to move and the end of the move: nobody knows where the files
+ * stand. */
 static void
 a_move_that_did_not_end_is_made_again(void **state)
 {
@@ -228,7 +242,7 @@ a_move_that_did_not_end_is_made_again(void **state)
 	sh(p, "cd r && echo two >f && git commit -qam three");
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
-	kr_item_close(&item); /* killed here */
+	kr_item_close(&item);                       /* killed here */
 	sh(p, "cd r && git reset -q --hard HEAD~"); /* the record's commit is wanted again */
 	item = open_item(p, &c);
 	assert_string_equal(item.at, item.wanted);
@@ -368,7 +382,8 @@ unknown_directories_are_put_aside(void **state)
 	sh(p, "test $(cat run/worktrees/x.aside-3/mine) = mine");
 	kr_item_close(&item);
 
-	sh(p, "rm -rf run/worktrees/x && mkdir target && touch target/t && ln -s %s/target run/worktrees/x", p->top);
+	sh(p, "rm -rf run/worktrees/x && mkdir target && touch target/t && ln -s %s/target run/worktrees/x",
+		p->top);
 	item = open_item(p, &c); /* a link in its place: FS-02 */
 	assert_int_equal(item.state, KR_ITEM_MADE);
 	sh(p, "test -L run/worktrees/x.aside-4 && test -e target/t && ! test -e target/f");
@@ -393,8 +408,11 @@ a_name_taken_over_in_the_repository_is_not_used(void **state)
 	c.want.id = "x";
 	item = open_item(p, &c);
 	kr_item_close(&item);
-	sh(p, "git -C r worktree remove --force %s && git -C r worktree add -q --detach ../person/x && mkdir run/worktrees/x &&"
-		" echo w >run/worktrees/x/w", item.worktree);
+	sh(p,
+		"git -C r worktree remove --force %s && git -C r worktree add -q --detach ../person/x && mkdir "
+		"run/worktrees/x &&"
+		" echo w >run/worktrees/x/w",
+		item.worktree);
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_MADE);
 	assert_string_not_equal(item.git_dir, below(p, "r/.git/worktrees/x"));
@@ -576,7 +594,8 @@ all_who_come_at_once_are_served(void **state)
 static unsigned
 random_below(unsigned n)
 {
-	static uint64_t x = 88172645463325252u; /* the same moments each time; what happens in them is random enough */
+	static uint64_t x =
+		88172645463325252u; /* the same moments each time; what happens in them is random enough */
 
 	x ^= x << 13;
 	x ^= x >> 7;
@@ -632,16 +651,17 @@ a_kill_at_any_moment_is_mended(void **state)
 {
 	struct place *p = *state;
 	struct call c;
-	unsigned finished = 0, kills = 0, whole_us;
+	unsigned finished = 0, kills = 0, whole_us, rounds = getenv("KRAFT_ALL") ? 200 : 40;
 
 	make_repo(p);
-	sh(p, "cd r && for i in $(seq 100); do echo $i >n$i; done && git add . && git commit -qm many && echo secret >.env");
+	sh(p, "cd r && for i in $(seq 100); do echo $i >n$i; done && git add . && git commit -qm many && echo "
+		  "secret >.env");
 	c = call_for(p, "r");
 	c.want.id = "x";
 	c.repo.setup_command = "make";
 	kr_strs_add(&p->arena, &c.repo.local_files, ".env");
 	whole_us = time_of_open(p, &c);
-	while (kills < 200) {
+	while (kills < rounds) {
 		struct kr_item item;
 
 		do
@@ -655,8 +675,10 @@ a_kill_at_any_moment_is_mended(void **state)
 		sh(p, "rm -rf %s", item.worktree);
 	}
 	print_message("# %u kills within %u us, %u came too late\n", kills, whole_us, finished);
-	sh(p, "cd r && test -z \"$(git status --porcelain)\" && git fsck --no-progress --no-dangling && git worktree list >/dev/null"
-		" && test $(ls .git/worktrees | wc -l) -le 1"); /* nothing is broken or piles up in the person's repository */
+	sh(p, "cd r && test -z \"$(git status --porcelain)\" && git fsck --no-progress --no-dangling && git "
+		  "worktree list >/dev/null"
+		  " && test $(ls .git/worktrees | wc -l) -le 1"); /* nothing is broken or piles up in the person's
+															 repository */
 }
 
 /* ---- local files ---- */
@@ -669,15 +691,19 @@ local_files_are_copied(void **state)
 	struct kr_item item;
 
 	make_repo(p);
-	sh(p, "cd r && echo secret >.env && chmod 600 .env && mkdir -p conf/deep && echo l >conf/deep/local && chmod 755"
-		" conf/deep/local && echo changed >f");
+	sh(p, "cd r && echo secret >.env && chmod 600 .env && mkdir -p conf/deep && echo l >conf/deep/local && "
+		  "chmod 755"
+		  " conf/deep/local && echo changed >f");
 	c = call_for(p, "r");
 	kr_strs_add(&p->arena, &c.repo.local_files, ".env");
 	kr_strs_add(&p->arena, &c.repo.local_files, "./conf//deep/local");
 	kr_strs_add(&p->arena, &c.repo.local_files, "f");
 	item = open_item(p, &c);
-	sh(p, "cd %s && test $(cat .env) = secret && test $(stat -c %%a .env) = 600 && test $(cat conf/deep/local) = l &&"
-		" test $(stat -c %%a conf/deep/local) = 755 && test $(cat f) = changed", item.worktree);
+	sh(p,
+		"cd %s && test $(cat .env) = secret && test $(stat -c %%a .env) = 600 && test $(cat conf/deep/local) "
+		"= l &&"
+		" test $(stat -c %%a conf/deep/local) = 755 && test $(cat f) = changed",
+		item.worktree);
 	kr_item_close(&item);
 }
 
@@ -685,18 +711,30 @@ static void
 local_files_do_not_lead_out(void **state)
 {
 	struct place *p = *state;
-	static const struct { const char *name, *part; } cases[] = {
-		{ "absent", "is not there" }, { "f/x", "is not there" }, { "../outside", "leads out of the checkout" },
-		{ "d/../../outside", "leads out of the checkout" }, { "/etc/passwd", "is not a relative path" },
-		{ "", "is not a relative path" }, { "link", "is a symbolic link" }, { "dirlink/outside", "is a symbolic link" },
-		{ "d", "is a directory" }, { ".", "is a directory" }, { ".git/config", "is git's own" },
-		{ "sub/.git", "is git's own" }, { "fifo", "is not a regular file" }, { "big", "is larger than 256 MiB" },
+	static const struct {
+		const char *name, *part;
+	} cases[] = {
+		{ "absent", "is not there" },
+		{ "f/x", "is not there" },
+		{ "../outside", "leads out of the checkout" },
+		{ "d/../../outside", "leads out of the checkout" },
+		{ "/etc/passwd", "is not a relative path" },
+		{ "", "is not a relative path" },
+		{ "link", "is a symbolic link" },
+		{ "dirlink/outside", "is a symbolic link" },
+		{ "d", "is a directory" },
+		{ ".", "is a directory" },
+		{ ".git/config", "is git's own" },
+		{ "sub/.git", "is git's own" },
+		{ "fifo", "is not a regular file" },
+		{ "big", "is larger than 256 MiB" },
 	};
 	struct call c;
 
 	make_repo(p);
-	sh(p, "echo secret >outside && cd r && ln -s ../outside link && ln -s .. dirlink && mkdir d && mkfifo fifo &&"
-		" truncate -s 257M big");
+	sh(p, "echo secret >outside && cd r && ln -s ../outside link && ln -s .. dirlink && mkdir d && mkfifo "
+		  "fifo &&"
+		  " truncate -s 257M big");
 	c = call_for(p, "r");
 	alarm(60); /* a FIFO must not block */
 	for (size_t i = 0; i < KR_COUNT(cases); i++) {
@@ -722,22 +760,24 @@ local_files_are_not_written_through_links(void **state)
 	struct call c;
 	struct kr_error err;
 
-	sh(p, "mkdir victim && echo safe >victim/env && git init -q r && cd r && ln -s ../../../victim conf && git add . &&"
-		" git commit -qm x && rm conf && mkdir conf && echo secret >conf/env");
+	sh(p, "mkdir victim && echo safe >victim/env && git init -q r && cd r && ln -s ../../../victim conf && "
+		  "git add . &&"
+		  " git commit -qm x && rm conf && mkdir conf && echo secret >conf/env");
 	c = call_for(p, "r");
 	kr_strs_add(&p->arena, &c.repo.local_files, "conf/env");
 	err = open_fails(p, &c);
 	assert_says(err, "without following links");
 	sh(p, "test $(cat victim/env) = safe && test $(ls victim | wc -l) = 1");
-	sh(p, "cd r && git reset -q --hard && rm conf && echo x >real && git rm -q --cached conf && ln -s ../../../victim/env"
-		" file && git add . && git commit -qm y && rm file && echo secret >file");
+	sh(p, "cd r && git reset -q --hard && rm conf && echo x >real && git rm -q --cached conf && ln -s "
+		  "../../../victim/env"
+		  " file && git add . && git commit -qm y && rm file && echo secret >file");
 	c.repo.local_files = (struct kr_strs){ 0 };
 	kr_strs_add(&p->arena, &c.repo.local_files, "file");
 	{
 		struct kr_item item = open_item(p, &c);
 
-		sh(p, "test $(cat victim/env) = safe && test ! -L %s/file && test $(cat %s/file) = secret", item.worktree,
-			item.worktree);
+		sh(p, "test $(cat victim/env) = safe && test ! -L %s/file && test $(cat %s/file) = secret",
+			item.worktree, item.worktree);
 		kr_item_close(&item);
 	}
 }
@@ -763,7 +803,9 @@ a_session_gets_places_of_its_own(void **state)
 	assert_string_not_equal(one.id, two.id);
 	assert_int_equal(strlen(one.id), 16);
 	assert_int_equal(strspn(one.id, "0123456789abcdef"), 16);
-	sh(p, "test $(stat -c %%a%%F %s | tr -d ' ') = 700directory && test $(stat -c %%a %s) = 700 && test $(stat -c %%a-%%s %s) = 600-0",
+	sh(p,
+		"test $(stat -c %%a%%F %s | tr -d ' ') = 700directory && test $(stat -c %%a %s) = 700 && test $(stat "
+		"-c %%a-%%s %s) = 600-0",
 		one.folder, one.channel_dir, one.result_file);
 	assert_string_equal(one.result_file, kr_arena_printf(&p->arena, "%s/%s.json", item.results_dir, one.id));
 	assert_string_equal(one.channel_dir, below(p, kr_arena_printf(&p->arena, "run/sn/%s", one.id)));
@@ -784,10 +826,12 @@ links_below_the_run_directory_are_refused(void **state)
 	make_repo(p);
 	c = call_for(p, "r");
 	c.want.id = "x";
-	sh(p, "mkdir -p victim run/sandbox-home/x && chmod 755 victim && cd run/sandbox-home/x && ln -s ../../../victim .cache &&"
-		" ln -s /etc/passwd .npmrc");
+	sh(p, "mkdir -p victim run/sandbox-home/x && chmod 755 victim && cd run/sandbox-home/x && ln -s "
+		  "../../../victim .cache &&"
+		  " ln -s /etc/passwd .npmrc");
 	item = open_item(p, &c);
-	sh(p, "test -L run/sandbox-home/x/.cache && test $(stat -c %%a victim) = 755 && test -z \"$(ls victim)\"");
+	sh(p,
+		"test -L run/sandbox-home/x/.cache && test $(stat -c %%a victim) = 755 && test -z \"$(ls victim)\"");
 	kr_item_close(&item);
 	for (unsigned i = 0; i < 2; i++) {
 		const char *name = i ? "sandbox-home/x" : "results/x";
@@ -812,7 +856,11 @@ the_mask_is_empty_at_each_use(void **state)
 	struct place *p = *state;
 	struct kr_host host = { .places.run_dir = below(p, "run") };
 	static const char *const bad[] = {
-		"echo x >empty", "mkdir empty", "ln -s /dev/null empty", "mkfifo empty", "ln -s absent empty",
+		"echo x >empty",
+		"mkdir empty",
+		"ln -s /dev/null empty",
+		"mkfifo empty",
+		"ln -s absent empty",
 	};
 
 	umask(077);
@@ -837,14 +885,20 @@ static void
 a_record_that_makes_no_sense_is_absent(void **state)
 {
 	struct place *p = *state;
-	static const char *const bad[] = { "", "{", "[]", "null", "{\"version\":2}", "{\"version\":1,\"state\":\"ready\"}",
-		"{\"version\":1,\"version\":1}", "{\"version\":1,\"state\":\"x\",\"checkout\":\"/r\",\"git_dir\":\"\","
+	static const char *const bad[] = { "", "{", "[]", "null", "{\"version\":2}",
+		"{\"version\":1,\"state\":\"ready\"}", "{\"version\":1,\"version\":1}",
+		"{\"version\":1,\"state\":\"x\",\"checkout\":\"/r\",\"git_dir\":\"\","
 		"\"git_common\":\"\",\"commit\":\"\",\"setup\":\"\"}",
 		"{\"version\":1,\"state\":\"absent\",\"checkout\":\"/r\",\"git_dir\":\"\","
 		"\"git_common\":\"\",\"commit\":\"\",\"setup\":\"\"}" };
 	kr_auto_fd int dir = open(p->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct kr_record record = { .state = KR_RECORD_MOVING, .checkout = "/a \"b\"\n", .git_dir = "/g", .git_common = "/c",
-		.commit = "1234", .setup = "" }, back;
+	struct kr_record record = { .state = KR_RECORD_MOVING,
+		.checkout = "/a \"b\"\n",
+		.git_dir = "/g",
+		.git_common = "/c",
+		.commit = "1234",
+		.setup = "" },
+					 back;
 
 	assert_int_equal(kr_record_read(&p->arena, dir, "x", &back, NULL), 0);
 	assert_int_equal(back.state, KR_RECORD_ABSENT);

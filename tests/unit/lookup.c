@@ -493,6 +493,37 @@ commands_of_a_shell_line(void **state)
 	}
 }
 
+static void
+lines_that_need_no_shell_are_split(void **state)
+{
+	static const struct {
+		const char *line, *words;
+	} cases[] = {
+		{ "npm test", "npm test" },
+		{ "  a 'b c' \"d\" ", "a b c d" },
+		{ "a \\\n b", "a b" },
+		{ "a && b", NULL },
+		{ "a $X", NULL },
+		{ "a > f", NULL },
+		{ "a *.c", NULL },
+		{ "a `b`", NULL },
+		{ "a;b", NULL },
+		{ "", NULL },
+		{ "  ", NULL },
+		{ "a <<E", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		struct kr_strs words = { 0 };
+		bool split = kr_shell_split(&arena, cases[i].line, &words);
+
+		assert_int_equal(split, cases[i].words != NULL);
+		if (split)
+			assert_string_equal(joined(&words), cases[i].words);
+	}
+}
+
 static int
 forget(void **state)
 {
@@ -517,6 +548,7 @@ main(void)
 		cmocka_unit_test(interpreter_lines),
 		cmocka_unit_test(interpreter_lines_are_bounded_like_the_kernels),
 		cmocka_unit_test(commands_of_a_shell_line),
+		cmocka_unit_test(lines_that_need_no_shell_are_split),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, forget);

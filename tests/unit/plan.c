@@ -262,9 +262,12 @@ kernel_rules_are_printed_when_given(void **state)
 	plan = plan_case_build(&c);
 	assert_non_null(plan);
 	kr_strs_add(&c.arena, &rules, "EPERM keyctl");
+	kr_strs_add(&c.arena, &rules, "EPERM bpf");
+	kr_strs_add(&c.arena, &rules, "EAFNOSUPPORT socket of any family but unix");
 	kr_plan_print(plan, &rules, &text);
 	kr_plan_print_json(plan, &rules, &json);
-	assert_non_null(strstr(text.data, "\nkernel\n  EPERM keyctl\n"));
+	assert_non_null(
+		strstr(text.data, "\nkernel\n  EPERM         keyctl, bpf\n  EAFNOSUPPORT  socket of any"));
 	assert_non_null(strstr(json.data, "EPERM keyctl"));
 	plan_case_fini(&c);
 }

@@ -166,6 +166,70 @@ home_may_be_the_root(void **state)
 	kr_arena_fini(&arena);
 }
 
+/* Whatever the path, the answer is that of the list, asked one by one. */
+static void
+the_quick_answer_is_the_lists(void **state)
+{
+	static const char *const parts[] = { ".", "s", ".s", ".ssh", ".sshx", ".config", "gh", ".config/gh",
+		".config/ghx", "Library", "Library/Cookies", ".local", ".local/share", ".kraft", "x" };
+	struct kr_arena arena = { 0 };
+	struct kr_strs list = { 0 };
+
+	(void)state;
+	kr_protected_paths(&arena, &usual, &list);
+	for (size_t i = 0; i < KR_COUNT(parts); i++)
+		for (size_t k = 0; k < KR_COUNT(parts); k++) {
+			const char *path =
+				kr_path_clean(&arena, kr_arena_printf(&arena, "/home/ada/%s/%s", parts[i], parts[k]));
+			const char *one = kr_protect_why_among(&arena, &list, path);
+
+			assert_string_equal(why(&arena, &usual, path), strcmp(path, "/home/ada") == 0
+															   ? "is the home directory"
+														   : one ? one
+																 : "");
+		}
+	kr_arena_fini(&arena);
+}
+
+/* What the sandbox has of its own cannot come from the host; what only looks like it can. */
+static void
+places_of_the_sandbox(void **state)
+{
+	static const struct {
+		const char *path;
+		bool refused;
+	} cases[] = {
+		{ "/", true },
+		{ "/proc", true },
+		{ "/proc/1/root", true },
+		{ "/sys/kernel", true },
+		{ "/dev", true },
+		{ "/dev/shm/x", true },
+		{ "/run", true },
+		{ "/run/user/1000/bus", true },
+		{ "/tmp", true },
+		{ "/tmp/x", false },
+		{ "/var", true },
+		{ "/var/tmp", true },
+		{ "/var/tmp/x", true },
+		{ "/var/lib", false },
+		{ "/opt", true },
+		{ "/opt/kraft", true },
+		{ "/opt/kraft/bin", true },
+		{ "/opt/kraftx", false },
+		{ "/opt/x", false },
+		{ "/runx", false },
+		{ "/usr", false },
+		{ "/srv", false },
+	};
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++)
+		assert_int_equal(kr_place_why(&arena, cases[i].path) != NULL, cases[i].refused);
+	kr_arena_fini(&arena);
+}
+
 int
 main(void)
 {
@@ -177,6 +241,8 @@ main(void)
 		cmocka_unit_test(neighbours_pass),
 		cmocka_unit_test(credential_names_only_as_last_component),
 		cmocka_unit_test(home_may_be_the_root),
+		cmocka_unit_test(the_quick_answer_is_the_lists),
+		cmocka_unit_test(places_of_the_sandbox),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,8 +33,9 @@ try_sh(struct place *place, const char *fmt, ...)
 {
 	va_list ap;
 	char line[4096];
-	int used = snprintf(line, sizeof(line), "cd '%s' && export HOME=\"$PWD/home\" GIT_CONFIG_NOSYSTEM=1 && ",
-		place->top), status = -1;
+	int used = snprintf(
+			line, sizeof(line), "cd '%s' && export HOME=\"$PWD/home\" GIT_CONFIG_NOSYSTEM=1 && ", place->top),
+		status = -1;
 	const char *const argv[] = { "sh", "-c", line, NULL };
 	pid_t pid;
 
@@ -80,7 +81,8 @@ place_make(void **state)
 	snprintf(place->top, sizeof(place->top), "/tmp/kraft-unit-XXXXXX");
 	if (!mkdtemp(place->top))
 		return -1;
-	sh(place, "mkdir home && git config --global user.name T && git config --global user.email t@t &&"
+	sh(place,
+		"mkdir home && git config --global user.name T && git config --global user.email t@t &&"
 		" git config --global init.defaultBranch main && git config --global protocol.file.allow always");
 	setenv("HOME", below(place, "home"), 1);
 	*state = place;

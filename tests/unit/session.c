@@ -503,6 +503,73 @@ a_list_of_sessions_is_sorted_and_filtered(void **state)
 	kr_arena_fini(&arena);
 }
 
+static void
+make_session(struct folder *f, const char *kind, int number, bool lives, int *lock)
+{
+	const char *const argv[] = { "true", NULL };
+	char name[64];
+	struct kr_session_facts facts = { .item = "i", .argv = argv };
+	int fd;
+
+	snprintf(name, sizeof(name), "sn/%016x", (unsigned)number);
+	facts.id = name + 3;
+	if (*kind == 's')
+		assert_int_equal(mkdirat(f->fd, name, 0700), 0);
+	snprintf(name, sizeof(name), "sessions/%016x", (unsigned)number);
+	facts.id = name + 9;
+	assert_int_equal(mkdirat(f->fd, name, 0700), 0);
+	fd = openat(f->fd, name, O_RDONLY | O_DIRECTORY);
+	*lock = kr_session_facts_write(fd, &facts, NULL);
+	if (!lives)
+		kr_close_p(lock);
+	close(fd);
+}
+
+static bool
+is_there(const struct folder *f, const char *kind, int number)
+{
+	char name[64];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%s/%016x", kind, (unsigned)number);
+	return fstatat(f->fd, name, &st, 0) == 0;
+}
+
+/* The oldest go, whoever lives stays, and so does what is just being made. */
+static void
+a_sweep_leaves_the_living_and_the_newest(void **state)
+{
+	struct folder *f = *state;
+	enum { MANY = KR_SESSION_KEPT_MOST + 50 };
+	const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	int alive, gone, unused;
+
+	assert_int_equal(mkdirat(f->fd, "sessions", 0700), 0);
+	assert_int_equal(mkdirat(f->fd, "sn", 0700), 0);
+	make_session(f, "sn", 1, true, &alive);
+	make_session(f, "sn", 2, false, &gone);
+	assert_int_equal(mkdirat(f->fd, "sn/0000000000000003", 0700), 0); /* its folder is gone */
+	assert_int_equal(mkdirat(f->fd, "sn/0000000000000004", 0700), 0); /* its session.json is still to come */
+	assert_int_equal(mkdirat(f->fd, "sessions/0000000000000004", 0700), 0);
+	kr_session_sweep(f->path);
+	assert_true(is_there(f, "sn", 1) && !is_there(f, "sn", 2) && !is_there(f, "sn", 3) && is_there(f, "sn", 4));
+	assert_true(is_there(f, "sessions", 2));
+	for (int i = 1; i <= 2; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "sessions/%016x", (unsigned)i);
+		assert_int_equal(utimensat(f->fd, name, old, 0), 0);
+	}
+	for (int i = 0; i < MANY; i++)
+		make_session(f, "", 1000 + i, false, &unused);
+	kr_session_sweep(f->path);
+	assert_true(is_there(f, "sessions", 1)); /* old, and alive */
+	assert_false(is_there(f, "sessions", 2));
+	assert_true(is_there(f, "sessions", 1000 + MANY - 1));
+	assert_false(is_there(f, "sessions", 1000));
+	close(alive);
+}
+
 /* ---- the relay: a child plays launcher, init and command ---- */
 
 struct play {
@@ -581,7 +648,7 @@ static void
 run_play(struct play *play, void (*act)(const struct role *role))
 {
 	const struct kr_relay_want want = {
-		.in = play->in, .out = play->out, .err = play->err, .folder = play->folder->path, .log = &play->log
+		.in = play->in, .out = play->out, .err = play->err, .folder = play->folder->path, .log = &play->log, .side_fd = -1
 	};
 	struct kr_relay *relay = kr_relay_new(&want, &play->error);
 	struct kr_session session = { .lifeline_fd = -1 };
@@ -983,6 +1050,7 @@ main(void)
 		IN_FOLDER(what_exists_outside_is_named),
 		IN_FOLDER(facts_tell_running_from_lost_and_ended),
 		IN_FOLDER(a_list_of_sessions_is_sorted_and_filtered),
+		IN_FOLDER(a_sweep_leaves_the_living_and_the_newest),
 		IN_FOLDER(streams_are_carried_apart_and_end),
 		IN_FOLDER(a_grandchild_that_keeps_stdout_does_not_delay_the_end),
 		IN_FOLDER(a_reader_that_goes_away_closes_the_worker_s_pipe),

@@ -1,0 +1,167 @@
+/*
+ * kraft explain: what a session of this command would see, and why. Runs nothing and creates nothing: the
+ * paths of the item are named whether they exist or not, and the plan is the one that `kraft run` would make
+ * of the same host.
+ */
+#include <jansson.h>
+#include <unistd.h>
+
+#include "backend/backend.h"
+#include "cli/cli.h"
+#include "cli/where.h"
+#include "lookup/lookup.h"
+#include "os/host.h"
+#include "session/item.h"
+
+enum { OUT_BYTES = 8 << 20 };
+
+enum { JSON, REPO, PHASE, ITEM };
+static const struct kr_option options[] = {
+	[JSON] = { "json", 0, NULL, "print one JSON object" },
+	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
+	[PHASE] = { "phase", 0, "PHASE", "which network lists hold: install or runtime (the usual one)" },
+	[ITEM] = { "item", 0, "ID", "the worktree of this name, in place of the repository's own" },
+	{ NULL },
+};
+
+struct explain {
+	struct kr_arena *arena;
+	struct kr_host host;
+	struct kr_where where;
+	struct kr_item item;
+	struct kr_request request;
+	struct kr_strs lookup;
+};
+
+/* With no command: the setup command in the install phase, else the test command, else `true`. */
+static const char *const *
+default_command(struct kr_arena *arena, const struct kr_repo *repo, enum kr_phase phase)
+{
+	const char *line = phase == KR_PHASE_INSTALL ? repo->setup_command : repo->test_command;
+	struct kr_strs words = { 0 }, shell = { 0 };
+
+	if (!line || !*line)
+		line = "true";
+	if (phase == KR_PHASE_RUNTIME && kr_shell_split(arena, line, &words))
+		return words.v;
+	kr_strs_add(arena, &shell, "/bin/sh");
+	kr_strs_add(arena, &shell, "-c");
+	kr_strs_add(arena, &shell, line);
+	return shell.v;
+}
+
+static int
+make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct kr_request *r = &e->request;
+	const char *wanted;
+
+	if (kr_where_phase(parsed->value[PHASE], &r->phase, err) < 0 ||
+		kr_host_gather(e->arena, &e->host, err) < 0 ||
+		kr_where_find(e->arena, &e->host.places, parsed->value[REPO], &e->where, err) < 0 ||
+		kr_item_name(e->arena, &e->host, &e->where.checkout, parsed->value[ITEM], &e->item, err) < 0)
+		return -1;
+	r->repo = e->where.repo;
+	r->item = e->item.id;
+	r->session = "SESSION";
+	r->worktree = e->item.worktree;
+	r->checkout = e->where.checkout.root;
+	r->home = e->item.home;
+	r->results_dir = e->item.results_dir;
+	r->result_file = kr_arena_printf(e->arena, "%s/%s.json", e->item.results_dir, r->session);
+	r->channel_dir = kr_arena_printf(e->arena, "%s/sn/%s", e->host.places.run_dir, r->session);
+	r->cwd = kr_where_cwd(e->arena, &e->where, e->item.worktree, &wanted);
+	r->argv = parsed->word_count ? (const char *const *)parsed->words
+								 : default_command(e->arena, r->repo, r->phase);
+	r->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	return 0;
+}
+
+static const struct kr_strs *
+kernel_rules(struct kr_arena *arena)
+{
+	struct kr_strs *rules = kr_arena_new(arena, struct kr_strs);
+	const char *rule;
+
+	if (kr_arch_here() == KR_ARCH_UNKNOWN)
+		return NULL;
+	for (size_t i = 0; (rule = kr_seccomp_rule(kr_arch_here(), i)) != NULL; i++)
+		kr_strs_add(arena, rules, rule);
+	return rules;
+}
+
+/* What planning could not see because the first run has still to make it. */
+static const char *
+missing_worktree(const struct explain *e)
+{
+	if (kr_fs_live.look(NULL, e->item.worktree).type != KR_FS_NONE)
+		return NULL;
+	return kr_arena_printf(e->arena,
+		"the worktree '%s' is made by the first run; what is in it cannot be seen yet", e->item.worktree);
+}
+
+/* The refusal itself is reported by main; here is how far the lookup came. */
+static void
+print_refused(const struct explain *e, bool json, const struct kr_error *err, struct kr_buf *out)
+{
+	json_t *object, *lookup;
+	char *text;
+
+	if (!json) {
+		for (size_t i = 0; i < e->lookup.n; i++)
+			kr_buf_addf(out, "%s  %s\n", i ? "" : "command\n", e->lookup.v[i]);
+		return;
+	}
+	lookup = json_array();
+	for (size_t i = 0; i < e->lookup.n; i++)
+		json_array_append_new(lookup, json_string(e->lookup.v[i]));
+	object = json_pack("{s:{s:s,s:s,s:s},s:o}", "refused", "code", kr_error_name(err->code), "message",
+		err->message, "hint", err->hint, "lookup", lookup);
+	text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
+	if (text)
+		kr_buf_addf(out, "%s\n", text);
+	free(text);
+	json_decref(object);
+}
+
+static int
+run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct explain e = { .arena = arena };
+	kr_auto_buf struct kr_buf out = KR_BUF(OUT_BYTES);
+	bool json = parsed->value[JSON] != NULL;
+	const struct kr_plan *plan;
+	const char *missing;
+
+	if (make_request(&e, parsed, err) < 0)
+		return -1;
+	plan = kr_plan_build(arena, &e.host, &e.request, &e.lookup, err);
+	if (!plan)
+		print_refused(&e, json, err, &out);
+	else if (json)
+		kr_plan_print_json(plan, kernel_rules(arena), &out);
+	else
+		kr_plan_print(plan, kernel_rules(arena), &out);
+	if (out.len)
+		fwrite(out.data, 1, out.len, stdout);
+	missing = missing_worktree(&e);
+	if (missing)
+		fprintf(stderr, "kraft: %s\n", missing);
+	return plan ? 0 : -1;
+}
+
+const struct kr_command kr_cmd_explain = {
+	.name = "explain",
+	.usage = "[OPTIONS] [-- COMMAND [ARG...]]",
+	.summary = "tell what a command would see in the sandbox, and why; run nothing",
+	.help =
+		"Prints how the command is found, what is shown at which path and why, which variables cross (never\n"
+		"their values), which hosts are allowed, and what the kernel refuses. Without a command: the\n"
+		"repository's test command (with --phase install its setup command).\n\n"
+		"Exit status: 0; 125 when a run would be refused, with the reason and how far the lookup came.",
+	.options = options,
+	.words_min = 0,
+	.words_max = -1,
+	.stops_at_word = true,
+	.run = run,
+};

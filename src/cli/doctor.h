@@ -1,0 +1,54 @@
+/*
+ * Inside the room cli/ only: the rows of `kraft admin doctor`. A row is one question about this host or
+ * configuration, its verdict, and, when it is not well, the fix. Each check asks the function that decides at
+ * a launch; none re-derives a rule.
+ */
+#ifndef KR_CLI_DOCTOR_H
+#define KR_CLI_DOCTOR_H
+
+#include "plan/plan.h"
+
+/* verdict, name in --json, how it is printed */
+#define KR_VERDICTS(X)                                                                                   \
+	X(OK, "ok", "ok  ")                                                                                  \
+	X(SKIP, "skip", "skip") /* cannot be asked, because of an earlier row; or it does not matter here */ \
+	X(WARN, "warn", "warn") /* works, but somebody should know */                                        \
+	X(FAIL, "fail", "FAIL") /* a launch is or may be refused; exit status 1 */
+
+enum kr_verdict {
+#define X(verdict, name, shown) KR_VERDICT_##verdict,
+	KR_VERDICTS(X)
+#undef X
+		KR_VERDICT_COUNT
+};
+
+struct kr_doctor_row {
+	const char *name; /* "bubblewrap", "expose myrepo" */
+	enum kr_verdict verdict;
+	const char *detail;
+	const char *fix; /* "" for none; may have several lines */
+};
+
+struct kr_doctor {
+	struct kr_arena *arena;
+	struct kr_host host; /* guest_dir NULL when it was not found */
+	struct kr_doctor_row *rows;
+	size_t row_count, row_cap;
+};
+
+void kr_doctor_add(struct kr_doctor *doctor, const char *name, enum kr_verdict verdict, const char *fix,
+	const char *fmt, ...) KR_PRINTF(5, 6);
+/* A row that fails with this error and its hint. */
+void kr_doctor_add_error(struct kr_doctor *doctor, const char *name, const struct kr_error *err);
+
+/* Fills doctor->host; false when nothing else can be asked. */
+bool kr_doctor_host(struct kr_doctor *doctor);
+void kr_doctor_repos(struct kr_doctor *doctor);
+
+/* The type of the file system that holds `path`, from bytes in the form of /proc/self/mountinfo; NULL when it
+ * has no such line. Pure. */
+const char *kr_mount_type(struct kr_arena *arena, const char *mountinfo, const char *path);
+/* What a type means for the run directory, where locks and logs live. */
+enum kr_verdict kr_mount_verdict(const char *type);
+
+#endif

@@ -1,0 +1,68 @@
+#include "cli/where.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+
+int
+kr_where_phase(const char *name, enum kr_phase *out, struct kr_error *err)
+{
+	if (!name)
+		name = "runtime";
+	for (int phase = 0; phase < KR_PHASE_COUNT; phase++)
+		if (strcmp(name, kr_phase_name((enum kr_phase)phase)) == 0) {
+			*out = (enum kr_phase)phase;
+			return 0;
+		}
+	kr_fail(err, KR_E_USAGE, "there is no phase '%s'", name);
+	return kr_hint(err, "one of 'install', 'runtime'");
+}
+
+int
+kr_where_find(struct kr_arena *arena, const struct kr_places *places, const char *repo, struct kr_where *out,
+	struct kr_error *err)
+{
+	char cwd[KR_PATH_MAX];
+	const char *start;
+
+	if (!getcwd(cwd, sizeof(cwd)))
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot tell the current directory");
+	out->here = kr_arena_dup(arena, cwd);
+	start = repo ? kr_path_join(arena, out->here, repo) : out->here;
+	if (!start)
+		return kr_fail(err, KR_E_USAGE, "'%s' is too long for a path", repo);
+	if (kr_checkout_find(arena, start, &out->checkout, err) < 0)
+		return -1;
+	out->repos = kr_repos_load(arena, places, err);
+	if (!out->repos)
+		return -1;
+	out->repo = kr_repos_find(out->repos, out->checkout.root);
+	if (out->repo)
+		return 0;
+	kr_fail(err, KR_E_CONFIG, "'%s' is not connected to kraft", out->checkout.root);
+	return kr_hint(
+		err, "'kraft repo connect %s' writes its entry in '%s'", repo ? repo : ".", out->repos->file);
+}
+
+/* Looked up without following links, which a worker could have made. */
+const char *
+kr_where_cwd(struct kr_arena *arena, const struct kr_where *where, const char *worktree, const char **wanted)
+{
+	const char *root = where->checkout.root, *cwd = worktree;
+
+	if (kr_path_is_within(where->here, root))
+		cwd = kr_path_clean(arena, kr_arena_printf(arena, "%s/%s", worktree, where->here + strlen(root)));
+	cwd = cwd ? cwd : worktree;
+	*wanted = cwd;
+	while (strcmp(cwd, worktree) != 0) {
+		kr_auto_fd int fd = kr_path_open(cwd, O_PATH | O_DIRECTORY, NULL);
+
+		if (fd >= 0)
+			break;
+		cwd = kr_path_dirname(arena, cwd);
+	}
+	return cwd;
+}

@@ -1,0 +1,29 @@
+/* Where a command applies: the checkout a person stands in or names, its entry in repos.yaml, the phase. */
+#ifndef KR_CLI_WHERE_H
+#define KR_CLI_WHERE_H
+
+#include "git/git.h"
+#include "config/config.h"
+
+struct kr_where {
+	struct kr_checkout checkout;
+	const struct kr_repo *repo;
+	const struct kr_repos *repos; /* their warnings are for the person */
+	const char *here;             /* the current directory */
+};
+
+/* "install" or "runtime"; NULL is runtime. KR_E_USAGE for another word. */
+int kr_where_phase(const char *name, enum kr_phase *out, struct kr_error *err);
+
+/* repo: a path in the checkout; NULL: where we stand. Creates nothing. */
+int kr_where_find(struct kr_arena *arena, const struct kr_places *places, const char *repo,
+	struct kr_where *out, struct kr_error *err);
+
+/*
+ * The directory of `worktree` that answers to where we stand in the checkout, or the nearest one above it
+ * that the worktree has: a directory that is not committed is not there. *wanted is the first choice.
+ */
+const char *kr_where_cwd(
+	struct kr_arena *arena, const struct kr_where *where, const char *worktree, const char **wanted);
+
+#endif

@@ -1,0 +1,169 @@
+/*
+ * What sessions leave behind, bounded. Runs at the end of a session, never at a start: a person waits for the start.
+ * Works relative to descriptors, without following links, and removes only names that kraft makes.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "session/facts.h"
+
+enum { ID_DIGITS = 16, BEING_MADE_S = 60 };
+
+static bool
+is_id(const char *s)
+{
+	return strlen(s) == ID_DIGITS && strspn(s, "0123456789abcdef") == ID_DIGITS;
+}
+
+/* A descriptor of <run_dir>/<kind>, or -1. */
+static int
+open_below(const char *run_dir, const char *kind, struct kr_arena *arena)
+{
+	return kr_path_open(kr_arena_printf(arena, "%s/%s", run_dir, kind), O_RDONLY | O_DIRECTORY, NULL);
+}
+
+/* True when the session's host is gone: nobody holds the lock, or there never came a session.json. */
+static bool
+is_over(int sessions_fd, const char *id)
+{
+	kr_auto_fd int folder = openat(sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	kr_auto_fd int facts = folder < 0 ? -1 : openat(folder, "session.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+
+	if (folder < 0)
+		return errno == ENOENT;
+	if (facts >= 0)
+		return flock(facts, LOCK_SH | LOCK_NB) == 0;
+	return fstat(folder, &st) == 0 && time(NULL) - st.st_mtime > BEING_MADE_S;
+}
+
+/* Everything in a folder of ours; it holds no directories. */
+static void
+empty_folder(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir) {
+		kr_close_p(&fd);
+		return;
+	}
+	for (const struct dirent *e; (e = readdir(dir));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			(void)unlinkat(fd, e->d_name, 0); /* a directory stays, and then so does the folder */
+	closedir(dir);
+}
+
+static void
+remove_folder(int parent, const char *name)
+{
+	if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
+		return;
+	empty_folder(parent, name);
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+struct aged {
+	char id[ID_DIGITS + 1];
+	struct timespec changed;
+};
+
+static int
+oldest_first(const void *a, const void *b)
+{
+	const struct aged *x = a, *y = b;
+
+	if (x->changed.tv_sec != y->changed.tv_sec)
+		return x->changed.tv_sec < y->changed.tv_sec ? -1 : 1;
+	return x->changed.tv_nsec < y->changed.tv_nsec ? -1 : x->changed.tv_nsec > y->changed.tv_nsec;
+}
+
+/* Calls each for every name that is a session's id. */
+static size_t
+each_id(int fd, void (*each)(void *context, const char *id), void *context)
+{
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own < 0 ? NULL : fdopendir(own);
+	size_t n = 0;
+
+	if (!dir) {
+		kr_close_p(&own);
+		return 0;
+	}
+	for (const struct dirent *e; (e = readdir(dir));)
+		if (is_id(e->d_name)) {
+			n++;
+			if (each)
+				each(context, e->d_name);
+		}
+	closedir(dir);
+	return n;
+}
+
+struct ages {
+	int fd;
+	struct aged *v;
+	size_t n, cap;
+};
+
+static void
+note_age(void *context, const char *id)
+{
+	struct ages *ages = context;
+	struct stat st;
+
+	if (ages->n == ages->cap || fstatat(ages->fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	memcpy(ages->v[ages->n].id, id, ID_DIGITS + 1);
+	ages->v[ages->n++].changed = st.st_mtim;
+}
+
+static void
+remove_oldest(int sessions_fd, size_t count)
+{
+	struct ages ages = { .fd = sessions_fd, .v = kr_xcalloc(count, sizeof(*ages.v)), .cap = count };
+
+	each_id(sessions_fd, note_age, &ages);
+	if (ages.n)
+		qsort(ages.v, ages.n, sizeof(*ages.v), oldest_first);
+	for (size_t i = 0; i + KR_SESSION_KEPT_LEAST < ages.n; i++)
+		if (is_over(sessions_fd, ages.v[i].id))
+			remove_folder(sessions_fd, ages.v[i].id);
+	free(ages.v);
+}
+
+struct channels {
+	int fd, sessions_fd;
+};
+
+static void
+sweep_channel(void *context, const char *id)
+{
+	struct channels *c = context;
+
+	if (is_over(c->sessions_fd, id))
+		remove_folder(c->fd, id);
+}
+
+void
+kr_session_sweep(const char *run_dir)
+{
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena), channels = open_below(run_dir, "sn", &arena);
+	size_t count;
+
+	if (sessions < 0)
+		return;
+	if (channels >= 0)
+		each_id(channels, sweep_channel, &(struct channels){ channels, sessions });
+	count = each_id(sessions, NULL, NULL);
+	if (count > KR_SESSION_KEPT_MOST)
+		remove_oldest(sessions, count);
+}

@@ -1,0 +1,111 @@
+"""Manual pages and documents against the program: commands, options, links and the commands they tell to type."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+KRAFT = os.path.join(os.environ.get("KRAFT_BUILD") or ROOT / "build", "kraft")
+PAGES = {"run": "man/kraft-run.1.scd", "explain": "man/kraft-explain.1.scd"}
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "HACKING.md", "SECURITY.md", "docs/promises.md"]
+
+
+def kraft(*words):
+    done = subprocess.run([KRAFT, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def read(path):
+    return (ROOT / path).read_text()
+
+
+def commands():
+    return [line[2:24].strip() for line in kraft("help").splitlines() if re.match(r"  [a-z]", line)]
+
+
+def options(command):
+    return re.findall(r"^  (?:-\w, |    )(--[a-z-]+)", kraft("help", *command.split()), re.MULTILINE)
+
+
+def plain(scd):
+    return re.sub(r"[*_\\]", "", scd)
+
+
+def every_command_is_in_the_manual():
+    page = plain(read("man/kraft.1.scd"))
+    return [name for name in commands() if f"kraft {name}" not in page]
+
+
+def every_command_of_the_manual_exists():
+    told = set(re.findall(r"^\*kraft ([a-z]+(?: [a-z]+)?)\*", read("man/kraft.1.scd"), re.MULTILINE))
+    known = set(commands()) | {"help"}
+    return sorted(told - known)
+
+
+def every_option_is_in_its_page():
+    return [f"{command} {option}" for command, page in PAGES.items() for option in options(command)
+            if option != "--help" and f"*{option}*" not in read(page)]
+
+
+def every_option_of_a_page_exists():
+    return [f"{command} {option}" for command, page in PAGES.items()
+            for option in re.findall(r"^(?:\*-\w\*, )?\*(--[a-z-]+)\*", read(page), re.MULTILINE) if option not in options(command)]
+
+
+def links_lead_somewhere():
+    dead = []
+    for document in DOCUMENTS:
+        for link in re.findall(r"\]\(([^)#]+)", read(document)):
+            if "://" not in link and not (ROOT / document).parent.joinpath(link).exists():
+                dead.append(f"{document}: {link}")
+    return dead
+
+
+def told_dev_commands_exist():
+    known = set(re.findall(r"^\./dev ([a-z]+)", subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True).stdout,
+                           re.MULTILINE))
+    return [f"{document}: ./dev {word}" for document in DOCUMENTS for word in re.findall(r"\./dev ([a-z]+)", read(document))
+            if word not in known]
+
+
+def told_kraft_commands_exist():
+    """In code blocks: lines that begin with kraft."""
+    first = {name.split()[0] for name in commands()} | {"help"}
+    return [f"{document}: {line.strip()}" for document in DOCUMENTS
+            for line in re.findall(r"^    (?:\$ )?kraft ([a-z].*)$", read(document), re.MULTILINE)
+            if line.split()[0] not in first]
+
+
+def nobody_says_it_fits_only_this_machine():
+    """No file names a path of one developer's machine."""
+    done = subprocess.run(["git", "-C", ROOT, "-c", f"safe.directory={ROOT}", "grep", "-lE", r"/work/(main|h|shared)|/home/[a-z]+/\.cache"],
+                          capture_output=True, text=True)
+    return [name for name in done.stdout.split() if name != "tests/docs/test_manual.py"]
+
+
+TESTS = [
+    every_command_is_in_the_manual,
+    every_command_of_the_manual_exists,
+    every_option_is_in_its_page,
+    every_option_of_a_page_exists,
+    links_lead_somewhere,
+    told_dev_commands_exist,
+    told_kraft_commands_exist,
+    nobody_says_it_fits_only_this_machine,
+]
+
+
+def main():
+    print(f"1..{len(TESTS)}")
+    failed = False
+    for number, test in enumerate(TESTS, 1):
+        wrong = test()
+        failed |= bool(wrong)
+        print(f"{'not ok' if wrong else 'ok'} {number} - {test.__name__}", flush=True)
+        for line in wrong:
+            print(f"# {line}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()

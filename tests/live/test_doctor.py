@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""kraft admin doctor: a row for each thing that a launch needs, with its fix; exit 1 when one fails."""
+import socket
+
+from kraftlive import *
+
+
+def doctor(home, **more):
+    result = home.kraft("admin", "doctor", "--json", **more)
+    try:
+        report = json.loads(result.out)
+    except ValueError:
+        raise Failed("no JSON: %r" % result)
+    if report["ok"] != (result.code == 0):
+        raise Failed("exit status and 'ok' differ: %r" % result)
+    return result, report["rows"]
+
+
+def rows(found, name, verdict=None):
+    return [r for r in found if r["name"] == name and verdict in (None, r["verdict"])]
+
+
+def bind(path):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    s = socket.socket(socket.AF_UNIX)
+    here = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        s.bind("/proc/self/fd/%d/%s" % (here, os.path.basename(path)))
+    finally:
+        os.close(here)
+        s.close()
+    return path
+
+
+@promise("CFG-04 OS-LCH-14", "a fit host passes, for a person and as JSON")
+def _(t):
+    home = Home()
+    result, found = doctor(home)
+    t.works(result.code == 0 and not [r for r in found if r["verdict"] == "fail"], "no row fails", result)
+    for name in ("user", "directories", "run directory", "disk", "guest program", "git", "architecture", "bubblewrap",
+                 "sandbox", "repos.yaml", "checkout sample", "sandbox sample"):
+        t.works(rows(found, name, "ok"), "row '%s'" % name, found)
+    shown = home.kraft("admin", "doctor")
+    t.works(shown.code == 0 and re.search(r"^ok    sandbox +one was made$", shown.out, re.M), "as text", shown)
+    t.works(home.run("true").code == 0, "and a launch succeeds")
+
+
+@wall("CFG-04 CFG-10 OS-EXP-02", "each exposed path that a launch refuses fails its own row")
+def _(t):
+    home = Home()
+    good = os.path.join(home.home, "tool")
+    os.makedirs(good)
+    os.symlink(os.path.join(home.home, ".ssh"), os.path.join(home.home, "innocent"))
+    os.makedirs(os.path.join(home.home, ".ssh"))
+    bad = [os.path.join(home.home, "absent"), os.path.join(home.home, "innocent"), bind(home.home + "/near/a/s")]
+    bad[2] = home.home + "/near"
+    home.configure(expose=[bad[0], good] + bad[1:])
+    result, found = doctor(home)
+    failed = rows(found, "expose sample", "fail")
+    t.attack(result.code == 1 and len(failed) == 3, "three rows fail", result)
+    t.attack(any("does not exist" in r["detail"] and r["fix"] for r in failed), "the missing one", failed)
+    t.attack(any(".ssh" in r["detail"] for r in failed), "the link to a protected path", failed)
+    t.attack(any("/near/a/s' is a socket" in r["detail"] for r in failed), "the one with a socket", failed)
+    t.works(len(rows(found, "expose sample", "ok")) == 1, "the good one passes", found)
+    for path in bad:
+        home.configure(expose=[path])
+        t.attack(home.run("true").code == 125, "the launch refuses '%s' too" % path)
+    home.configure(expose=[good])
+    t.control(doctor(home)[0].code == 0 and home.run("true").code == 0, "without them both succeed")
+
+
+@promise("OS-SEC-08", "sockets and FIFOs deeper than the launch looks are named, and links are not followed")
+def _(t):
+    home = Home()
+    deep = bind(home.home + "/tool/1/2/3/4/5/6/s")
+    os.mkfifo(home.home + "/tool/1/2/3/4/fifo")
+    os.makedirs(home.home + "/other/1/2/3/4")
+    os.symlink(home.home + "/tool", home.home + "/other/1/2/3/4/link")
+    home.configure(expose=[home.home + "/tool", home.home + "/other"])
+    result, found = doctor(home)
+    warned = rows(found, "sockets sample", "warn")
+    t.works(result.code == 0 and len(warned) == 1, "one row warns, none fails", result)
+    t.works("/tool/1/2/3/4/fifo' and 1 more" in warned[0]["detail"], "the nearest is named, the rest counted", warned)
+    os.unlink(deep)
+    os.unlink(home.home + "/tool/1/2/3/4/fifo")
+    t.works(not rows(doctor(home)[1], "sockets sample"), "without them there is nothing to say")
+
+
+@promise("CFG-06 CFG-11", "a broken repos.yaml, unknown keys, and what a repository lacks")
+def _(t):
+    home = Home()
+    home.configure("repos:\n  - path: %s\n    sandbxo: {}\n" % home.repo)
+    result, found = doctor(home)
+    t.works(result.code == 1 and "repos.yaml:3:5: unknown key 'sandbxo'" in rows(found, "repos.yaml", "fail")[0]["detail"], "place", found)
+    t.works("sandbox" in rows(found, "repos.yaml", "fail")[0]["fix"], "fix", found)
+    home.configure(colour_scheme="dark")
+    result, found = doctor(home)
+    t.works(result.code == 1 and "colour_scheme" in rows(found, "keys", "fail")[0]["detail"], "an unknown key that is kept", found)
+    home.configure(local_files=[".env"])
+    result, found = doctor(home)
+    t.works(result.code == 1 and "'.env' is not there" in rows(found, "checkout sample", "fail")[0]["detail"], "a local file", found)
+    write(home.repo + "/.env", "x")
+    t.works(doctor(home)[0].code == 0, "which is then made")
+    home.configure(path=home.home + "/gone\x1b[31m")
+    result, found = doctor(home)
+    t.works(result.code == 1 and [r for r in found if r["name"].startswith("checkout") and r["verdict"] == "fail"], "no checkout", found)
+    t.works(b"\x1b" not in home.kraft("admin", "doctor").raw_out, "and its name steers no terminal")
+    home.configure(sandbox={"kind": "docker", "image": "x"})
+    result, found = doctor(home)
+    t.works(result.code == 1 and "kind: docker is not built into this kraft" in rows(found, "sandbox sample", "fail")[0]["detail"], "kind docker", found)
+
+
+@wall("CFG-11 CFG-12 CFG-13", "what is missing on the host fails its row; the other rows are still asked")
+def _(t):
+    home = Home()
+    for env, name, word in (({"KRAFT_BWRAP": "/nonexistent/bwrap"}, "bubblewrap", "bwrap"),
+                            ({"KRAFT_BWRAP": home.wrapper(version="bubblewrap 0.4.1")}, "bubblewrap", "0.4.1"),
+                            ({"KRAFT_GUEST_DIR": "/nonexistent"}, "guest program", "guest"),
+                            ({"PATH": "/nonexistent"}, "git", "git")):
+        result, found = doctor(home, env=env)
+        failed = rows(found, name, "fail")
+        t.attack(result.code == 1 and failed and word in failed[0]["detail"], name, result)
+        t.works(rows(found, "repos.yaml", "ok"), "the configuration is still looked at")
+    nested = [BWRAP, "--unshare-user", "--disable-userns", "--dev-bind", "/", "/"]
+    result, found = doctor(home, before=nested)
+    t.attack(result.code == 1 and rows(found, "sandbox", "fail") and rows(found, "inode caps", "warn"), "no user namespaces", result)
+    os.chmod(home.config_dir, 0o777)
+    result, found = doctor(home)
+    t.attack(result.code == 1 and "written by others" in rows(found, "directories", "fail")[0]["detail"], "an open directory", result)
+    os.chmod(home.config_dir, 0o700)
+    t.control(doctor(home)[0].code == 0, "with all of it in place it passes")
+
+
+if __name__ == "__main__":
+    main()

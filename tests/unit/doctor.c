@@ -1,0 +1,70 @@
+/* doctor: which file system holds a directory, read from the mount table. The rows themselves are tested
+ * live. */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "cli/doctor.h"
+
+#include <cmocka.h>
+
+static const char table[] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+							"23 22 0:20 / /home rw shared:2 master:3 - nfs4 server:/home rw,addr=10.0.0.1\n"
+							"24 23 8:2 / /home/me/my\\040disk rw - xfs /dev/sdb1 rw\n"
+							"25 22 0:21 / /data rw - tmpfs tmpfs rw\n"
+							"26 22 0:22 / /data rw - fuse.sshfs me@host:/ rw\n"
+							"27 22 0:23 / /mnt/c rw - 9p C:\\134 rw\n"
+							"28 22 0:24 /a /odd\\134name rw - btrfs x rw\n"
+							"broken line\n"
+							"29 22 0:25 / /cut\n";
+
+static void
+the_nearest_mount_counts(void **state)
+{
+	static const struct {
+		const char *path, *type;
+	} cases[] = {
+		{ "/", "ext4" },
+		{ "/root/.kraft/run", "ext4" },
+		{ "/homework", "ext4" },
+		{ "/home", "nfs4" },
+		{ "/home/me/.kraft/run", "nfs4" },
+		{ "/home/me/my disk", "xfs" },
+		{ "/home/me/my disk/run", "xfs" },
+		{ "/data/run", "fuse.sshfs" },
+		{ "/mnt/c/Users", "9p" },
+		{ "/odd\\name/x", "btrfs" },
+		{ "/cut/x", "ext4" },
+	};
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++)
+		assert_string_equal(kr_mount_type(&arena, table, cases[i].path), cases[i].type);
+	assert_null(kr_mount_type(&arena, "", "/"));
+	assert_null(kr_mount_type(&arena, "\n\n 1 2\n", "/"));
+	kr_arena_fini(&arena);
+}
+
+static void
+network_file_systems_are_told_apart(void **state)
+{
+	(void)state;
+	assert_int_equal(kr_mount_verdict("nfs4"), KR_VERDICT_FAIL);
+	assert_int_equal(kr_mount_verdict("9p"), KR_VERDICT_FAIL);
+	assert_int_equal(kr_mount_verdict("fuse.sshfs"), KR_VERDICT_FAIL);
+	assert_int_equal(kr_mount_verdict("fuse.mergerfs"), KR_VERDICT_WARN);
+	assert_int_equal(kr_mount_verdict("fuseblk"), KR_VERDICT_WARN);
+	assert_int_equal(kr_mount_verdict("ext4"), KR_VERDICT_OK);
+	assert_int_equal(kr_mount_verdict("nfsx"), KR_VERDICT_OK);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_nearest_mount_counts),
+		cmocka_unit_test(network_file_systems_are_told_apart),
+	};
+
+	return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
+}
