@@ -298,7 +298,7 @@ class Home:
                     env[key] = value
         return env
 
-    def kraft(self, *words, env=None, cwd=None, stdin=b"", timeout=60, before=(), preexec=None, popen=False,
+    def kraft(self, *words, env=None, cwd=None, stdin=b"", timeout=120, before=(), preexec=None, popen=False,
               raw_env=None, **more):
         """Runs kraft. `before`: words in front of it, a program that changes something and executes the rest."""
         argv = list(before) + [KRAFT] + list(words)
