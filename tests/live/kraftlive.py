@@ -130,6 +130,8 @@ def parse(words):
     return options, words[i:]
 
 def matches(option, pattern):
+    if isinstance(pattern, dict):  # by the last word, where descriptors' numbers come before
+        return option[0] == os.fsencode(pattern["name"]) and option[-1] == os.fsencode(pattern["last"])
     return all(os.fsencode(p) == o for p, o in zip(pattern, option)) and len(pattern) <= len(option)
 
 def edit(options):
@@ -366,7 +368,7 @@ class Home:
 
     def wrapper(self, drop=(), replace=(), append=(), **plan):
         """A bubblewrap with options taken away, for KRAFT_BWRAP. Patterns are lists of leading words."""
-        plan.update(drop=[[p] if isinstance(p, str) else list(p) for p in drop],
+        plan.update(drop=[[p] if isinstance(p, str) else p if isinstance(p, dict) else list(p) for p in drop],
                     replace=[[list(a), list(b)] for a, b in replace], append=[list(o) for o in append])
         path = os.path.join(self.root, "bwrap-" + uuid.uuid4().hex[:8])
         return write(path, WRAPPER % {"python": PYTHON, "bwrap": BWRAP, "arity": ARITY, "plan": json.dumps(plan)}, 0o755)

@@ -357,6 +357,12 @@ def _(t):
     t.attack("secret" not in result.out, "reads empty through links", result)
     t.works(home.run("ls", tree + "/deep").out.split() == ["credentials", "other"], "the names are there")
     t.control(home.bare("cat", tree + "/alias", ro=[tree]).out == "secret", "without the mask the link shows it")
+    for name, target in ((".pypirc", "plain-secret"), ("a/credentials.toml", "../plain-secret"), (".git-credentials", "deep/credentials")):
+        os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
+        os.symlink(target, os.path.join(tree, name))
+    write(tree + "/plain-secret", "secret")
+    named = home.sh("cd %s; cat .pypirc a/credentials.toml .git-credentials" % tree)
+    t.attack(named.code == 0 and named.out == "", "a credential name that is a link to another name in the tree", named)
     os.link(tree + "/deep/credentials", tree + "/hard")
     hard = home.run("cat", tree + "/hard")
     t.note("a hard link under another name %s (documented limit)" % ("shows the content" if "secret" in hard.out else "reads empty"))
