@@ -893,35 +893,44 @@ count_zombies(void)
 	return zombies;
 }
 
-/* orphans SECONDS PER_SECOND: children whose parent ends first; "orphans MADE MOST_ZOMBIES LEFT". */
-static int
-cmd_orphans(int argc, char **argv)
+/* Makes children whose parent ends first, until the time comes; adds them up in *made. */
+static void
+make_orphans(double end, long *made)
 {
-	(void)argc;
-	double start = now(), end = start + strtod(argv[0], NULL), rate = strtod(argv[1], NULL);
-	long made = 0;
-	int most = 0;
-	for (double sample = start; now() < end;) {
+	while (now() < end) {
 		pid_t child = fork();
 		if (child == 0) {
 			if (fork() == 0)
 				_exit(0);
 			_exit(0);
 		}
-		if (child > 0)
-			waitpid(child, NULL, 0);
-		made += child > 0;
-		double ahead = (double)made / rate - (now() - start);
-		if (ahead > 0.002)
-			nap_ms((long)(ahead * 1000));
-		if (now() - sample > 0.1) {
-			int zombies = count_zombies();
-			most = zombies > most ? zombies : most;
-			sample = now();
-		}
+		if (child > 0 && waitpid(child, NULL, 0) == child)
+			__atomic_add_fetch(made, 1, __ATOMIC_RELAXED);
 	}
-	nap_ms(200);
-	printf("orphans %ld %d %d\n", made, most, count_zombies());
+}
+
+/* orphans SECONDS WORKERS: a storm of orphans: "orphans MADE MOST_ZOMBIES LEFT". */
+static int
+cmd_orphans(int argc, char **argv)
+{
+	(void)argc;
+	double end = now() + strtod(argv[0], NULL);
+	long *made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int most = 0;
+	for (long i = number(argv[1]); i > 0; i--)
+		if (fork() == 0) {
+			make_orphans(end, made);
+			_exit(0);
+		}
+	while (now() < end) {
+		nap_ms(50);
+		int zombies = count_zombies();
+		most = zombies > most ? zombies : most;
+	}
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	nap_ms(300);
+	printf("orphans %ld %d %d\n", *made, most, count_zombies());
 	return 0;
 }
 

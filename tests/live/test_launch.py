@@ -62,7 +62,7 @@ def _(t):
 @wall("OS-LCH-02", "an architecture without keyctl number or filter, and a spent key quota: exit 125")
 def _(t):
     home = shared()
-    spent = home.run("true", before=[PYTHON, "-IS", "-c", """
+    spent = home.run("true", before=[PROBE, "keyed", PYTHON, "-IS", "-c", """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 import platform
@@ -84,7 +84,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
     t.attack(spent.code == 125 and ("key" in spent.err), "the user's key quota is spent", spent)
     again = wait_for(lambda: home.run("true").code == 0, 15, 0.5)
     t.works(again, "with room it starts again")
-    t.control(home.host("true").code == 0, "the host runs commands all the same")
+    t.control(home.host(PROBE, "keyed", "true").code == 0, "the host runs commands all the same")
 
 
 @wall("OS-LCH-04 OS-LCH-07", "the launcher ignores INT, TERM, HUP; each reaches the command exactly once")
@@ -192,8 +192,8 @@ def _(t):
         write(os.path.join(evil, name), "#!/bin/sh\ntouch %s/ran\n" % home.root, 0o755)
     there = home.kraft("run", "--repo", home.repo, "--", "true", cwd=evil, env={"PATH": "/usr/bin:/bin"})
     t.attack(there.code == 0 and not os.path.exists(home.root + "/ran"), "programs in the current directory are not run", there)
-    before_path = home.run("true", cwd=home.repo, env={"PATH": evil + ":/usr/bin:/bin"})
-    t.attack(not os.path.exists(home.root + "/ran") or before_path.code == 0, "helpers do not come from PATH", before_path)
+    before_path = home.run("./probe", "exit", "0", cwd=home.repo, env={"PATH": evil + ":/usr/bin:/bin"}, options=["--item", "fresh"])
+    t.attack(not os.path.exists(home.root + "/ran") and before_path.code == 0, "helpers do not come from PATH", before_path)
     t.control(home.host("sh", "-c", "cd %s && ./git; test -e %s/ran" % (evil, home.root)).code == 0, "run by hand they leave their mark")
 
 
@@ -274,13 +274,13 @@ def _(t):
 @wall("PROC-04", "a storm of orphans: pid 1 reaps all, at most 100 zombies at any sample")
 def _(t):
     home = shared()
-    result = home.probe("orphans", str(full(4, 60)), "5000", timeout=120)
+    result = home.probe("orphans", str(full(4, 60)), "8", timeout=120)
     made, most, left = (int(n) for n in result.out.split()[1:])
     t.note("%d orphans, at most %d zombies, %d left" % (made, most, left))
     t.attack(most <= 100 and left <= 1, "zombies", result)
-    t.works(made > full(500, 20000), "a storm indeed", result)
-    lazy = home.bare("sh", "-c", "exec %s orphans 1 2000" % "./probe", more=["--as-pid-1"], without=["--die-with-parent"])
-    t.control(int(lazy.out.split()[2]) > 100, "without an init that reaps they pile up", lazy)
+    t.works(made > full(200, 10000), "a storm indeed", result)
+    lazy = home.bare("sh", "-c", "exec %s orphans 2 8" % "./probe", more=["--as-pid-1"], without=["--die-with-parent"])
+    t.control(int(lazy.out.split()[2]) > 100 or int(lazy.out.split()[3]) > 100, "without an init that reaps they pile up", lazy)
 
 
 @wall("PROC-05", "a bomb of processes: other sessions go on, the stop succeeds")
@@ -388,7 +388,10 @@ def _(t):
                 time.sleep(0.1)
                 t.works(marked(here), "stopping %r is not a death" % name)
                 process.kill()
-            result = finish(process, 15)
+            try:
+                result = finish(process, 15)
+            except Failed as why:
+                raise Failed("%s to %r (%d of %d): %s" % (number, name, victim, len(chain), why)) from None
             if not gone(here, 5):
                 left = [command_of(p)[:3] for p in marked(here)]
                 for pid in chain:
@@ -411,8 +414,8 @@ def _(t):
         process = home.start("./probe", "sleep", "0.01" if i % 2 else "30", here)
         if i % 2 == 0:
             time.sleep(random.random() * 0.04)
-            victim = (launcher_of(process) if i % 4 else None) or process.pid
-            kill_quietly(victim, signal.SIGKILL)
+            victim = launcher_of(process) if i % 4 else process.pid
+            kill_quietly(victim or process.pid, signal.SIGKILL)
         finish(process, 20)
         t.attack(gone(here, 3), "round %d" % i)
     t.attack(not changed(before_checkout, {k: v for k, v in tree_hash(home.repo).items()}) or
@@ -468,6 +471,12 @@ def _(t):
 
 # ---- terminals ----
 
+def waited(pid):
+    done, status = os.waitpid(pid, os.WNOHANG)
+    return (done, status) if done else None
+
+
+
 def on_terminal(home, *command, keys=(), seconds=15, options=(), words=None):
     """kraft run on a terminal of its own, in a job of a session, with keys typed when a text appears: [(text, keys)]."""
     pid, master = pty.fork()
@@ -496,7 +505,8 @@ def on_terminal(home, *command, keys=(), seconds=15, options=(), words=None):
             else:
                 os.write(master, typed)
     after = termios.tcgetattr(master)
-    done, status = wait_for(lambda: (lambda w: w if w[0] else None)(os.waitpid(pid, os.WNOHANG)), 5) or (0, 0)
+    ended = wait_for(lambda: waited(pid), 5)
+    done, status = ended or (0, 0)
     if done == 0:
         for victim in children(pid) + [pid]:
             kill_quietly(victim, signal.SIGKILL)

@@ -56,7 +56,7 @@ def _(t):
     home.configure(expose=["~/.local/share/uv/python"])
     result = home.run(".venv/bin/python", "-c", "import sys, sample_module, json; sample_module.main(); print(sys.prefix)")
     t.works(result.lines == ["module of the venv", home.worktree + "/.venv"], "with it, it works", result)
-    script = home.run("sh", "-c", ". .venv/bin/activate 2>/dev/null; .venv/bin/python -m json.tool --help >/dev/null && echo fine")
+    script = home.run("sh", "-c", ".venv/bin/python -m json.tool --help >/dev/null && echo fine")
     t.works(script.out == "fine\n", "also below a shell", script)
 
 
