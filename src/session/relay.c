@@ -55,6 +55,7 @@ struct kr_relay {
 	pid_t launcher;
 	struct kr_terminal terminal;
 	bool input_is_tty;
+	int input_rest;           /* the worker's end of its stdin when ours is a file; see give_back_input */
 	struct kr_modes modes;
 	int64_t query_at;         /* monotonic ms of the last question; 0: none */
 	char message[sizeof(struct kg_message)];
@@ -131,6 +132,7 @@ make_streams(struct kr_relay *r, struct kr_error *err)
 {
 	struct channel *in = &r->channel[INPUT], *out = &r->channel[OUTPUT], *errors = &r->channel[ERRORS];
 	bool joined = !r->want.terminal && same_file(r->want.out, r->want.err);
+	struct stat st;
 
 	in->from = r->want.in;
 	set_target(out, r->want.out);
@@ -149,6 +151,8 @@ make_streams(struct kr_relay *r, struct kr_error *err)
 		return -1;
 	if (in->from < 0)
 		kr_close_p(&in->to);
+	else if (fstat(in->from, &st) == 0 && S_ISREG(st.st_mode))
+		r->input_rest = fcntl(r->worker[INPUT], F_DUPFD_CLOEXEC, 0);
 	return 0;
 }
 
@@ -181,7 +185,7 @@ kr_relay_new(const struct kr_relay_want *want, struct kr_error *err)
 	struct kr_relay *r = kr_xcalloc(1, sizeof(*r));
 
 	r->want = *want;
-	r->control = r->lifeline = r->signals = r->watch = r->terminal.fd = -1;
+	r->control = r->lifeline = r->signals = r->watch = r->terminal.fd = r->input_rest = -1;
 	for (int i = 0; i < CHANNELS; i++)
 		r->channel[i].from = r->channel[i].to = r->worker[i] = -1;
 	r->end.wall = -1;
@@ -221,6 +225,7 @@ kr_relay_free(struct kr_relay *r)
 		close_channel(r, i);
 		kr_close_p(&r->worker[i]);
 	}
+	kr_close_p(&r->input_rest);
 	kr_close_p(&r->control);
 	kr_close_p(&r->lifeline);
 	kr_close_p(&r->signals);
@@ -628,6 +633,20 @@ on_signal(struct kr_relay *r, int signal)
 	}
 }
 
+/*
+ * A file is read ahead of the command, which may want less of it. What it left is put back, as if it had read by itself:
+ * `while read line; do kraft run ...; done <list` depends on it. A pipe or a terminal cannot be put back.
+ */
+static void
+give_back_input(struct kr_relay *r)
+{
+	int left = 0;
+
+	if (r->input_rest < 0 || ioctl(r->input_rest, FIONREAD, &left) < 0)
+		return;
+	(void)lseek(r->want.in, -((off_t)left + (off_t)r->channel[INPUT].len), SEEK_CUR); /* a file that seeks, or nothing to do */
+}
+
 static void
 on_launcher_gone(struct kr_relay *r)
 {
@@ -640,6 +659,7 @@ on_launcher_gone(struct kr_relay *r)
 	while (r->control >= 0 && receive(r))
 		;
 	kr_close_p(&r->control);
+	give_back_input(r);
 	close_channel(r, INPUT);
 }
 

@@ -722,6 +722,41 @@ streams_are_carried_apart_and_end(void **state)
 }
 
 static void
+act_reads_a_little(const struct role *role)
+{
+	char bytes[5];
+
+	role_says(role, KG_STARTED, 0, 0);
+	if (read(role->in, bytes, sizeof(bytes)) != sizeof(bytes))
+		_exit(97);
+	poll(NULL, 0, 100);
+	role_says(role, KG_EXIT, 0, 0);
+}
+
+/* `while read line; do kraft run ...; done <list` */
+static void
+what_is_left_of_a_file_is_put_back(void **state)
+{
+	struct folder *f = *state;
+	static char big[300000];
+	struct play play;
+	char path[96];
+
+	memset(big, 'x', sizeof(big) - 1);
+	snprintf(path, sizeof(path), "%s/input", f->path);
+	for (int round = 0; round < 2; round++) {
+		open_play(&play, f);
+		write_file(path, round ? big : "12345\n6789\n");
+		kr_close_p(&play.in);
+		play.in = open(path, O_RDONLY | O_CLOEXEC);
+		run_play(&play, act_reads_a_little);
+		assert_int_equal(kr_session_exit_status(&play.end), 0);
+		assert_int_equal(lseek(play.in, 0, SEEK_CUR), 5);
+		close_play(&play);
+	}
+}
+
+static void
 act_keeps_stdout_open(const struct role *role)
 {
 	role_says(role, KG_STARTED, 0, 0);
@@ -1052,6 +1087,7 @@ main(void)
 		IN_FOLDER(a_list_of_sessions_is_sorted_and_filtered),
 		IN_FOLDER(a_sweep_leaves_the_living_and_the_newest),
 		IN_FOLDER(streams_are_carried_apart_and_end),
+		IN_FOLDER(what_is_left_of_a_file_is_put_back),
 		IN_FOLDER(a_grandchild_that_keeps_stdout_does_not_delay_the_end),
 		IN_FOLDER(a_reader_that_goes_away_closes_the_worker_s_pipe),
 		IN_FOLDER(a_full_disk_is_told),
