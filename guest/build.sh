@@ -26,8 +26,6 @@ case $compiler in
 esac
 
 # -Wno-sign-compare: clang sees it in musl's own CMSG_NXTHDR.
-# clang compares signs inside musl's CMSG_NXTHDR, and only there.
-# shellcheck disable=SC2086 # the compiler is a command line
 # shellcheck disable=SC2086 # the compiler is a command line, the layout may be nothing
 $compiler -std=gnu17 -D_GNU_SOURCE -DKRAFT_VERSION="\"$version\"" -Os -static -s \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wconversion -Wno-sign-conversion -Wno-sign-compare -Werror \

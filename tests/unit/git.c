@@ -298,15 +298,14 @@ git_and_its_helpers_come_from_no_checkout(void **state)
 {
 	struct place *p = *state;
 	char *before = kr_xstrdup(getenv("PATH"));
-	const char *seen;
+	const char *path, *seen;
 
 	sh(p, "git init -q r && git -C r commit -qm x --allow-empty && mkdir -p r/bin/deep tools && ln -s r/bin "
 		  "alias");
 	sh(p, "git -C r worktree add -q ../w && mkdir w/bin");
-	setenv("PATH",
-		kr_arena_printf(&p->arena, ".::bin:%1$s/r/bin:%1$s/r/bin/deep:%1$s/alias:%1$s/w/bin:%1$s/tools:%2$s",
-			p->top, before),
-		1);
+	path = kr_arena_printf(&p->arena, ".::bin:%s:%s:%s:%s:%s:%s", below(p, "r/bin"), below(p, "r/bin/deep"),
+		below(p, "alias"), below(p, "w/bin"), below(p, "tools"), before);
+	setenv("PATH", path, 1);
 	seen = seen_by_helper(p, "echo :$PATH:");
 	setenv("PATH", before, 1);
 	free(before);
