@@ -484,8 +484,11 @@ sum_up(struct run *run, const struct job *job)
 			job->paths.id);
 	if (job->log_errno)
 		say("the log of this session ends early: %s", strerror(job->log_errno));
-	if (kr_session_exit_status(&job->end) != 0)
+	if (kr_session_exit_status(&job->end) != 0) {
+		for (size_t i = 0; i < job->plan->notes.n; i++)
+			say("%s", job->plan->notes.v[i]);
 		tell_outside(run, job);
+	}
 	finish_changes(&run->changes, STATUS_WAIT_MS);
 }
 

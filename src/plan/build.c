@@ -300,6 +300,8 @@ show_lookup(struct kr_build *b, const struct kr_lookup *found, struct kr_error *
 							 .check = KR_CHECK_PROTECT,
 							 .because = found->mount_why.v[i] });
 	}
+	for (size_t i = 0; i < found->notes.n; i++)
+		kr_build_note(b, "%s", found->notes.v[i]);
 	kr_build_links(b, &found->links, "the name of a command leads through it");
 	return 0;
 }
