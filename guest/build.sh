@@ -28,7 +28,8 @@ esac
 # -Wno-sign-compare: clang sees it in musl's own CMSG_NXTHDR.
 # shellcheck disable=SC2086 # the compiler is a command line, the layout may be nothing
 $compiler -std=gnu17 -D_GNU_SOURCE -DKRAFT_VERSION="\"$version\"" -Os -static -s \
-	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wconversion -Wno-sign-conversion -Wno-sign-compare -Werror \
+	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wconversion \
+	-Wno-sign-conversion -Wno-sign-compare -Werror \
 	-fno-strict-overflow -fstack-protector-strong -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
 	-Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack $layout \
 	-I"$root" -isystem "$kernel" -o "$output" "$@"
