@@ -153,7 +153,7 @@ if words in ([b"--version"], [b"--help"]):
     os.execv(REAL, [REAL] + [os.fsdecode(w) for w in words])
 options, rest = parse(words)
 log = PLAN.get("log")
-if log:
+if log and not os.path.exists(log):  # the launch itself; a diagnosis that follows it is not of interest
     with open(log + ".tmp", "w") as f:
         json.dump({"options": [[w.decode("utf-8", "surrogateescape") for w in o] for o in options],
                    "argv": [w.decode("utf-8", "surrogateescape") for w in words],

