@@ -1,4 +1,5 @@
-/* Help, printed from the same tables that parse. Plain text: it is piped and searched more than it is looked at. */
+/* Help, printed from the same tables that parse. Plain text: it is piped and searched more than it is looked
+ * at. */
 #include "cli/cli.h"
 
 #include <unistd.h>
@@ -39,10 +40,13 @@ void
 kr_help_overview(FILE *out)
 {
 	fputs("kraft " KR_VERSION ": runs commands and coding agents unattended inside walls that hold\n\n"
-		  "usage: kraft COMMAND [OPTIONS] [ARG...]\n\n", out);
+		  "usage: kraft COMMAND [OPTIONS] [ARG...]\n\n",
+		out);
 	for (size_t i = 0; kr_commands[i]; i++)
 		print_row(out, kr_commands[i]->name, kr_commands[i]->summary);
-	fputs("\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more; 'kraft --version' prints the version.\n", out);
+	fputs("\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more; 'kraft --version' prints the "
+		  "version.\n",
+		out);
 }
 
 bool
@@ -66,9 +70,9 @@ print_option(FILE *out, const struct kr_option *option)
 {
 	char left[96];
 
-	snprintf(left, sizeof(left), "%s%c%s--%s%s%s", option->letter ? "-" : " ", option->letter ? option->letter : ' ',
-		option->letter ? ", " : "  ", option->name, option->argument ? " " : "",
-		option->argument ? option->argument : "");
+	snprintf(left, sizeof(left), "%s%c%s--%s%s%s", option->letter ? "-" : " ",
+		option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
+		option->argument ? " " : "", option->argument ? option->argument : "");
 	print_row(out, left, option->help);
 }
 

@@ -1,6 +1,7 @@
 /*
  * kraft: dispatch only. Finds the command, parses its options by its table, runs it, reports its error once.
- * Exit status: the command's own; with an error, what the table in base/error.h says; 2 for a wrong command line.
+ * Exit status: the command's own; with an error, what the table in base/error.h says; 2 for a wrong command
+ * line.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -83,7 +84,8 @@ main(int argc, char **argv)
 		puts("kraft " KR_VERSION);
 		return close_stdout(0);
 	}
-	if (n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) && kr_help_group(words[0], stdout))
+	if (n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) &&
+		kr_help_group(words[0], stdout))
 		return close_stdout(0);
 	return close_stdout(dispatch(n, words));
 }
