@@ -20,18 +20,14 @@ print_row(FILE *out, const char *left, const char *right)
 	}
 	fprintf(out, "%*s", LEFT - at, "");
 	at = LEFT;
-	while (*right) {
-		int n = (int)strcspn(right, " ");
-
-		if (at + n > WIDTH && at > LEFT) {
+	for (int n; *right; right += n) {
+		right += *right == ' ';
+		n = (int)strcspn(right, " ");
+		if (at + 1 + n > WIDTH) {
 			fprintf(out, "\n%*s", LEFT, "");
 			at = LEFT;
 		}
-		at += fprintf(out, "%.*s", n, right);
-		right += n;
-		right += *right == ' ';
-		if (*right && at + 1 < WIDTH)
-			at += fprintf(out, " ");
+		at += fprintf(out, "%s%.*s", at > LEFT ? " " : "", n, right);
 	}
 	fputc('\n', out);
 }
