@@ -1,6 +1,6 @@
 /*
- * What sessions leave behind, bounded. Runs at the end of a session, never at a start: a person waits for the start.
- * Works relative to descriptors, without following links, and removes only names that kraft makes.
+ * What sessions leave behind, bounded. Runs at the end of a session, never at a start: a person waits for the
+ * start. Works relative to descriptors, without following links, and removes only names that kraft makes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +34,8 @@ static bool
 is_over(int sessions_fd, const char *id)
 {
 	kr_auto_fd int folder = openat(sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	kr_auto_fd int facts = folder < 0 ? -1 : openat(folder, "session.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	kr_auto_fd int facts =
+		folder < 0 ? -1 : openat(folder, "session.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 
 	if (folder < 0)
@@ -156,7 +157,8 @@ void
 kr_session_sweep(const char *run_dir)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena), channels = open_below(run_dir, "sn", &arena);
+	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena),
+				   channels = open_below(run_dir, "sn", &arena);
 	size_t count;
 
 	if (sessions < 0)

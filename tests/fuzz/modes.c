@@ -1,4 +1,5 @@
-/* What goes to a person's terminal: cut anywhere, it means the same, and the reset is short and made of known pieces. */
+/* What goes to a person's terminal: cut anywhere, it means the same, and the reset is short and made of known
+ * pieces. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -163,5 +163,15 @@ def _(t):
     t.works(loop.lines == ["got %d" % i for i in range(6)], "every line", loop)
 
 
+@promise("PROC-15", "kraft started with its standard streams closed runs the command all the same")
+def _(t):
+    home = Home()
+    home.ok("true")
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        result = home.host("sh", "-c", "'%s' run -- sh -c 'echo x; echo y >&2; cat; echo z >made; exit 7' %s" % (KRAFT, closed))
+        t.works(result.code == 7 and read(home.worktree + "/made") == "z\n", closed, result)
+        os.unlink(home.worktree + "/made")
+
+
 if __name__ == "__main__":
     main()
