@@ -45,32 +45,6 @@ is_over(int sessions_fd, const char *id)
 	return fstat(folder, &st) == 0 && time(NULL) - st.st_mtime > BEING_MADE_S;
 }
 
-/* Everything in a folder of ours; it holds no directories. */
-static void
-empty_folder(int parent, const char *name)
-{
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir) {
-		kr_close_p(&fd);
-		return;
-	}
-	for (const struct dirent *e; (e = readdir(dir));)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			(void)unlinkat(fd, e->d_name, 0); /* a directory stays, and then so does the folder */
-	closedir(dir);
-}
-
-static void
-remove_folder(int parent, const char *name)
-{
-	if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
-		return;
-	empty_folder(parent, name);
-	(void)unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 struct aged {
 	char id[ID_DIGITS + 1];
 	struct timespec changed;
@@ -136,7 +110,7 @@ remove_oldest(int sessions_fd, size_t count)
 		qsort(ages.v, ages.n, sizeof(*ages.v), oldest_first);
 	for (size_t i = 0; i + KR_SESSION_KEPT_LEAST < ages.n; i++)
 		if (is_over(sessions_fd, ages.v[i].id))
-			remove_folder(sessions_fd, ages.v[i].id);
+			(void)kr_tree_remove_at(sessions_fd, ages.v[i].id);
 	free(ages.v);
 }
 
@@ -150,7 +124,7 @@ sweep_channel(void *context, const char *id)
 	struct channels *c = context;
 
 	if (is_over(c->sessions_fd, id))
-		remove_folder(c->fd, id);
+		(void)kr_tree_remove_at(c->fd, id);
 }
 
 void
