@@ -34,6 +34,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/close_range.h>
@@ -50,8 +51,7 @@ enum {
 	QUEUE = 8,              /* messages to kraft that it has not read yet; then the init waits */
 	SILENT_INIT_MS = 10000, /* after this, bubblewrap is killed although the init never spoke */
 	LAST_WORDS_MS = 2000,   /* for a kraft that does not read */
-	ORPHAN_TRIES = 1000,
-	ORPHAN_WAIT_MS = 10,
+	ORPHAN_PATIENCE_S = 10,
 	QUOTA_TRIES = 40,
 	QUOTA_WAIT_MS = 25,
 };
@@ -634,17 +634,22 @@ kill_children(void)
 static void
 reap_orphans(void)
 {
-	for (int i = 0; i < ORPHAN_TRIES; i++) {
-		pid_t pid = waitpid(-1, NULL, WNOHANG);
+	static const struct timespec patience = { .tv_sec = ORPHAN_PATIENCE_S };
+	sigset_t child_ended;
+	pid_t pid;
 
-		if (pid < 0)
+	sigemptyset(&child_ended);
+	sigaddset(&child_ended, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &child_ended, NULL); /* cannot fail with these arguments */
+	while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
+		if (pid > 0)
+			continue;
+		kill_children();
+		if (sigtimedwait(&child_ended, NULL, &patience) < 0 && errno == EAGAIN) {
+			kg_say(2, "a process of the sandbox does not end", NULL);
 			return;
-		if (pid == 0) {
-			kill_children();
-			poll(NULL, 0, ORPHAN_WAIT_MS);
 		}
 	}
-	kg_say(2, "a process of the sandbox does not end", NULL);
 }
 
 /* ---- to kraft ---- */
