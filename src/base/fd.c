@@ -71,8 +71,8 @@ kr_file_read_at(int dir_fd, const char *path, struct kr_buf *buf, struct kr_erro
 }
 
 int
-kr_file_write_at(int dir_fd, const char *name, const void *bytes, size_t n, unsigned mode,
-	struct kr_error *err)
+kr_file_write_at(
+	int dir_fd, const char *name, const void *bytes, size_t n, unsigned mode, struct kr_error *err)
 {
 	char temporary[512];
 	kr_auto_fd int fd = -1;
@@ -99,7 +99,9 @@ kr_file_write_at(int dir_fd, const char *name, const void *bytes, size_t n, unsi
 	return 0;
 }
 
-enum { TREE_DEPTH_MAX = 512 }; /* descriptors held at once, and stack; a deeper tree is reported, not removed */
+enum {
+	TREE_DEPTH_MAX = 512
+}; /* descriptors held at once, and stack; a deeper tree is reported, not removed */
 
 static int remove_below(int dir_fd, const char *name, dev_t device, int depth);
 
