@@ -1,15 +1,19 @@
 /*
  * Process 1 of the sandbox: starts the command, reaps what it leaves, says what became of it.
  *
- * Order: close every descriptor but the pipe and become unreadable, since the command will run as the same user; ask to
- * die with bubblewrap; lead a session of its own, so that nothing outside shares a group with the command; read the
- * start message; compare the mounts with what kraft checked; open the terminal; start the command; serve.
- * Trusts the pipe and its arguments, which are kraft's. Trusts nothing that happens after the command started.
- * It ends when its pipe ends, whatever else goes on, and with it the whole pid namespace: this, not a parent-death
- * signal, is what makes a killed launcher take its sandbox along from the first moment on (see wire.h).
+ * Order: close every descriptor but the pipe and become unreadable, since the command will run as the same
+ * user; ask to die with bubblewrap; lead a session of its own, so that nothing outside shares a group with
+ * the command; read the start message; compare the mounts with what kraft checked; open the terminal; start
+ * the command; serve.
  *
- * does: wait, pass signals on, tell. must not: block on anything that the command controls, hold a secret while it runs
- * (the environment block is given back once the exec is known to have worked), act on a signal that the command sends.
+ * Trusts the pipe and its arguments, which are kraft's. Trusts nothing that happens after
+ * the command started. It ends when its pipe ends, whatever else goes on, and with it the whole pid
+ * namespace: this, not a parent-death signal, is what makes a killed launcher take its sandbox along from the
+ * first moment on (see wire.h).
+ *
+ * does: wait, pass signals on, tell. must not: block on anything that the command controls, hold a secret
+ * while it runs (the environment block is given back once the exec is known to have worked), act on a signal
+ * that the command sends.
  *
  * States: starting -> started <-> stopped -> ended. Orders of kraft are read from `started` on.
  */
@@ -33,7 +37,7 @@
 #include "guest/terminal.h"
 
 enum {
-	REAP_AT_ONCE = 256, /* children reaped before the pipe is looked at again, so that a storm cannot hide its end */
+	REAP_AT_ONCE = 256, /* then the pipe is looked at again: a storm cannot hide its end */
 	HINT_WAIT_MS = 1000,
 	OOM_SCORE_ADDED = 200, /* the kernel ends the worker before kraft (PROC-25) */
 };
@@ -55,7 +59,7 @@ struct init {
 	long variable_count;
 	pid_t command;
 	volatile int exec_errno; /* of the command's process, which shares our memory until its exec */
-	int stop, stop_told; /* signal that stopped the command, 0 while it runs; and what was said last */
+	int stop, stop_told;     /* signal that stopped the command, 0 while it runs; and what was said last */
 	struct kg_message order;
 	size_t order_bytes;
 };
@@ -79,7 +83,7 @@ fail(struct init *init, enum kg_fault fault, int failed, const char *what)
 	_exit(KG_EXIT_REFUSED);
 }
 
-/* A line for the person on the command's stderr. The other end may not be read: never wait for it for long. */
+/* A line for the person on the command's stderr, which may not be read: never wait for it for long. */
 static void
 hint(struct init *init, const char *name, const char *text)
 {
@@ -92,7 +96,8 @@ hint(struct init *init, const char *name, const char *text)
 static void
 hint_not_found(struct init *init)
 {
-	hint(init, "", "a command was not found inside the os sandbox; add its directory to the sandbox's expose list");
+	hint(init, "",
+		"a command was not found inside the os sandbox; add its directory to the sandbox's expose list");
 }
 
 /* ---- before the command ---- */
@@ -167,8 +172,8 @@ read_arguments(struct init *init, int argc, char **argv)
 	struct kg_options options = { argv, argc, 2 };
 	const char *culprit;
 
-	if (!kg_options_read(&options, init_options, KG_COUNT(init_options), init, &culprit) || options.at == argc ||
-		init->pipe < 0 || !init->cwd || !init->exec) {
+	if (!kg_options_read(&options, init_options, KG_COUNT(init_options), init, &culprit) ||
+		options.at == argc || init->pipe < 0 || !init->cwd || !init->exec) {
 		kg_say(2, "init: wrong arguments", NULL);
 		return false;
 	}
@@ -274,7 +279,7 @@ check_mount(const struct kg_verify *mount)
 	return file_system.f_flag & ST_RDONLY ? 0 : EROFS;
 }
 
-/* The source could have been swapped between kraft's check and the mount: compare after mounting, before the command. */
+/* A source could have been swapped between kraft's check and the mount: compare what is mounted. */
 static void
 check_mounts(struct init *init)
 {
@@ -327,7 +332,7 @@ watch_signals(struct init *init)
  * It runs on our memory while we stand still, and writes to nothing of it but exec_errno and the arguments.
  */
 
-/* Ignored signals would be inherited, and the launcher ignores some. All zero is the default action on every system. */
+/* Ignored signals would be inherited, and the launcher ignores some. All zero is the default action. */
 static void
 default_signals(void)
 {
@@ -387,9 +392,9 @@ exec_failed(struct init *init)
 }
 
 /*
- * As vfork does it, but on a stack of its own: copying our memory would cost more than the rest of our work together,
- * and there is no pipe to wait on for the exec. We stand still as long as the exec takes, which is long only where a
- * file system hangs; killing bubblewrap ends us there too.
+ * As vfork does it, but on a stack of its own: copying our memory would cost more than the rest of our work
+ * together, and there is no pipe to wait on for the exec. We stand still as long as the exec takes, which is
+ * long only where a file system hangs; killing bubblewrap ends us there too.
  */
 static void
 start_command(struct init *init)
@@ -458,8 +463,8 @@ deliver(struct init *init, int signal)
 }
 
 /*
- * The terminal's master was closed: the kernel tells the session's leader alone, which is us. Only the kernel can send
- * SI_KERNEL; what the command sends to process 1 is read and dropped.
+ * The terminal's master was closed: the kernel tells the session's leader alone, which is us. Only the kernel
+ * can send SI_KERNEL; what the command sends to process 1 is read and dropped.
  */
 static void
 take_signals(struct init *init)
@@ -476,8 +481,8 @@ take_signals(struct init *init)
 static void
 take_orders(struct init *init)
 {
-	ssize_t n = recv(init->pipe, (char *)&init->order + init->order_bytes, sizeof(init->order) - init->order_bytes,
-		MSG_DONTWAIT);
+	ssize_t n = recv(init->pipe, (char *)&init->order + init->order_bytes,
+		sizeof(init->order) - init->order_bytes, MSG_DONTWAIT);
 
 	if (n == 0)
 		_exit(KG_EXIT_REFUSED);
@@ -508,7 +513,8 @@ serve(struct init *init)
 
 	for (;;) {
 		struct pollfd ready[] = {
-			{ .fd = init->pipe, .events = (short)(init->stop == init->stop_told ? POLLIN : POLLIN | POLLOUT) },
+			{ .fd = init->pipe,
+				.events = (short)(init->stop == init->stop_told ? POLLIN : POLLIN | POLLOUT) },
 			{ .fd = init->signals, .events = POLLIN },
 		};
 

@@ -1,21 +1,24 @@
 /*
  * The launcher: on the host, parent of bubblewrap, one per session. It outlives a kraft that restarts.
  *
- * Order: read the arguments; refuse root; close what was not named; leave everything that ties it to its surroundings
- * (directory, session, keyring, core files); write the start message into the init's pipe; start bubblewrap; serve; write
- * the exit file. Everything up to bubblewrap's start that fails is said on stderr, on the control socket and in the exit
- * file, and ends with 125.
- * Trusts: its arguments, its descriptors and kraft. Does not trust the init once a command runs inside: its messages are
- * checked one by one, a descriptor is taken once and only before the command started, and what it says never reaches
- * further than this session.
+ * Order: read the arguments; refuse root; close what was not named; leave everything that ties it to its
+ * surroundings (directory, session, keyring, core files); write the start message into the init's pipe; start
+ * bubblewrap; serve; write the exit file. Everything up to bubblewrap's start that fails is said on stderr,
+ * on the control socket and in the exit file, and ends with 125.
  *
- * does: pass messages on in both directions, remember how it ended. must not: hand bubblewrap a variable (it is a dynamic
- * program on the host, and the repository chooses values: PROC-17), block on a reader, read anything the worker can write.
+ * Trusts: its arguments, its descriptors and
+ * kraft. Does not trust the init once a command runs inside: its messages are checked one by one, a
+ * descriptor is taken once and only before the command started, and what it says never reaches further than
+ * this session.
  *
- * Ending a sandbox. The init ends when its pipe ends. Once it has spoken it has also asked to die with bubblewrap, so
- * killing bubblewrap kills it in whatever state, and the kernel then kills the whole pid namespace. Before it has spoken
- * bubblewrap must not be killed: see wire.h. Orphans of bubblewrap come to the launcher, which is a subreaper, so that
- * "nothing is left" is a wait and not a guess at process numbers.
+ * does: pass messages on in both directions, remember how it ended. must not: hand bubblewrap a variable (it
+ * is a dynamic program on the host, and the repository chooses values: PROC-17), block on a reader, read
+ * anything the worker can write.
+ *
+ * Ending a sandbox. The init ends when its pipe ends. Once it has spoken it has also asked to die with
+ * bubblewrap, so killing bubblewrap kills it in whatever state, and the kernel then kills the whole pid
+ * namespace. Before it has spoken bubblewrap must not be killed: see wire.h. Orphans of bubblewrap come to
+ * the launcher, which is a subreaper, so that "nothing is left" is a wait and not a guess at process numbers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +34,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/close_range.h>
@@ -40,15 +44,16 @@
 #include "guest/sys.h"
 
 #ifndef SYS_keyctl
-#error "no keyctl number for this architecture: the launcher cannot give the sandbox a keyring of its own (OS-LCH-02)"
+#error "no keyctl number for this architecture: the sandbox cannot have a keyring of its own (OS-LCH-02)"
 #endif
 
 enum {
 	QUEUE = 8,              /* messages to kraft that it has not read yet; then the init waits */
-	SILENT_INIT_MS = 10000, /* an ended sandbox whose init never spoke: after this bubblewrap is killed all the same */
+	SILENT_INIT_MS = 10000, /* after this, bubblewrap is killed although the init never spoke */
 	LAST_WORDS_MS = 2000,   /* for a kraft that does not read */
-	ORPHAN_TRIES = 1000, ORPHAN_WAIT_MS = 10,
-	QUOTA_TRIES = 40, QUOTA_WAIT_MS = 25,
+	ORPHAN_PATIENCE_S = 10,
+	QUOTA_TRIES = 40,
+	QUOTA_WAIT_MS = 25,
 };
 
 /* How far the process that becomes bubblewrap came. It shares our memory until its exec. */
@@ -98,7 +103,8 @@ write_exit_file(struct launch *launch, const struct kg_result *result)
 {
 	char text[KG_RESULT_BYTES];
 	size_t n = kg_result_text(result, text);
-	int fd = openat(launch->folder, KG_EXIT_FILE ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(
+		launch->folder, KG_EXIT_FILE ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd >= 0 && write(fd, text, n) == (ssize_t)n &&
 		renameat(launch->folder, KG_EXIT_FILE ".new", launch->folder, KG_EXIT_FILE) == 0) {
@@ -146,10 +152,10 @@ fd_option(int *out, const char *value)
 	return *out >= 0;
 }
 
-#define FD_OPTION(name)                                                                                      \
-	static bool take_##name(void *context, const char *value)                                                \
-	{                                                                                                        \
-		return fd_option(&((struct launch *)context)->name, value);                                          \
+#define FD_OPTION(name)                                             \
+	static bool take_##name(void *context, const char *value)       \
+	{                                                               \
+		return fd_option(&((struct launch *)context)->name, value); \
 	}
 FD_OPTION(folder)
 FD_OPTION(control)
@@ -158,21 +164,21 @@ FD_OPTION(args)
 FD_OPTION(seccomp)
 FD_OPTION(verify)
 
-#define TEXT_OPTION(name, field)                                                                             \
-	static bool take_##name(void *context, const char *value)                                                \
-	{                                                                                                        \
-		((struct launch *)context)->field = value;                                                           \
-		return true;                                                                                         \
+#define TEXT_OPTION(name, field)                              \
+	static bool take_##name(void *context, const char *value) \
+	{                                                         \
+		((struct launch *)context)->field = value;            \
+		return true;                                          \
 	}
 TEXT_OPTION(cwd, cwd)
 TEXT_OPTION(exec, exec)
 TEXT_OPTION(terminal_size, terminal_size)
 
-#define PATH_OPTION(name, field)                                                                             \
-	static bool take_##name(void *context, const char *value)                                                \
-	{                                                                                                        \
-		((struct launch *)context)->field = value;                                                           \
-		return value[0] == '/';                                                                              \
+#define PATH_OPTION(name, field)                              \
+	static bool take_##name(void *context, const char *value) \
+	{                                                         \
+		((struct launch *)context)->field = value;            \
+		return value[0] == '/';                               \
 	}
 PATH_OPTION(bwrap, bwrap)
 PATH_OPTION(tmp, tmp.path)
@@ -260,8 +266,8 @@ static bool
 complete(const struct launch *launch)
 {
 	return launch->command_count > 0 && launch->bwrap && launch->cwd && launch->exec && launch->folder >= 0 &&
-		launch->control >= 0 && launch->args >= 0 && launch->seccomp >= 0 &&
-		(launch->has_caps || (!launch->tmp.path && !launch->shm.path));
+		   launch->control >= 0 && launch->args >= 0 && launch->seccomp >= 0 &&
+		   (launch->has_caps || (!launch->tmp.path && !launch->shm.path));
 }
 
 static void
@@ -296,7 +302,7 @@ fill_streams(void)
 {
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0)
-			(void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); /* takes the lowest number, which is this one */
+			(void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); /* takes the lowest number: this one */
 }
 
 static void
@@ -442,7 +448,8 @@ write_start(struct launch *launch)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: start message");
 	memcpy(launch->start, &start, sizeof(start));
 	kept_variables(launch, launch->start + sizeof(start));
-	if (verify && pread(launch->verify, launch->start + sizeof(start) + environment, verify, 0) != (ssize_t)verify)
+	if (verify &&
+		pread(launch->verify, launch->start + sizeof(start) + environment, verify, 0) != (ssize_t)verify)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: list of mounts");
 }
 
@@ -450,8 +457,8 @@ write_start(struct launch *launch)
 static void
 send_start(struct launch *launch)
 {
-	ssize_t n = send(launch->pipe, launch->start + launch->start_sent, launch->start_bytes - launch->start_sent,
-		MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t n = send(launch->pipe, launch->start + launch->start_sent,
+		launch->start_bytes - launch->start_sent, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	if (n > 0)
 		launch->start_sent += (size_t)n;
@@ -490,8 +497,8 @@ bwrap_arguments(struct launch *launch)
 {
 	static char args[FD_TEXT], seccomp[FD_TEXT], pipe[FD_TEXT];
 	const char *head[] = { launch->bwrap, "--args", fd_text(launch->args, args), "--seccomp",
-		fd_text(launch->seccomp, seccomp), "--", "/opt/kraft/init", "init", "--pipe", fd_text(launch->init_end, pipe),
-		"--cwd", launch->cwd, "--exec", launch->exec };
+		fd_text(launch->seccomp, seccomp), "--", "/opt/kraft/init", "init", "--pipe",
+		fd_text(launch->init_end, pipe), "--cwd", launch->cwd, "--exec", launch->exec };
 	const char **argv = kg_map((KG_COUNT(head) + 5 + (size_t)launch->command_count) * sizeof(*argv));
 	size_t n = KG_COUNT(head);
 
@@ -548,8 +555,8 @@ become_bwrap(void *context)
 }
 
 /*
- * As vfork does it, but on a stack of its own: a copy of our memory, small as it is, costs more than all else that the
- * launcher does. We stand still until the exec.
+ * As vfork does it, but on a stack of its own: a copy of our memory, small as it is, costs more than all else
+ * that the launcher does. We stand still until the exec.
  */
 static void
 start_bwrap(struct launch *launch)
@@ -560,11 +567,11 @@ start_bwrap(struct launch *launch)
 		launch->bwrap_argv = bwrap_arguments(launch);
 	if (!launch->bwrap_argv)
 		refuse_errno(launch, KG_FAULT_INTERNAL, "launch: memory");
-	/* Its files in /proc/self belong to root while our memory is not dumpable, and it has to write two of them. */
+	/* Its files in /proc/self belong to root while our memory is not dumpable, and it writes two of them. */
 	if (launch->capped_count)
 		(void)prctl(PR_SET_DUMPABLE, 1); /* cannot fail */
-	launch->child = clone(become_bwrap, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, launch,
-		&launch->child_fd);
+	launch->child = clone(become_bwrap, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
+		launch, &launch->child_fd);
 	(void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail */
 	if (launch->child < 0)
 		refuse_errno(launch, KG_FAULT_BWRAP, "cannot start a process for bubblewrap");
@@ -627,17 +634,22 @@ kill_children(void)
 static void
 reap_orphans(void)
 {
-	for (int i = 0; i < ORPHAN_TRIES; i++) {
-		pid_t pid = waitpid(-1, NULL, WNOHANG);
+	static const struct timespec patience = { .tv_sec = ORPHAN_PATIENCE_S };
+	sigset_t child_ended;
+	pid_t pid;
 
-		if (pid < 0)
+	sigemptyset(&child_ended);
+	sigaddset(&child_ended, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &child_ended, NULL); /* cannot fail with these arguments */
+	while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
+		if (pid > 0)
+			continue;
+		kill_children();
+		if (sigtimedwait(&child_ended, NULL, &patience) < 0 && errno == EAGAIN) {
+			kg_say(2, "a process of the sandbox does not end", NULL);
 			return;
-		if (pid == 0) {
-			kill_children();
-			poll(NULL, 0, ORPHAN_WAIT_MS);
 		}
 	}
-	kg_say(2, "a process of the sandbox does not end", NULL);
 }
 
 /* ---- to kraft ---- */
@@ -730,7 +742,8 @@ static void
 take_word(struct launch *launch)
 {
 	int fd = launch->word_fd;
-	bool fine = kg_talk_take(&launch->talk, &launch->word, launch->word_fds) && (fd < 0 || is_terminal_master(fd));
+	bool fine =
+		kg_talk_take(&launch->talk, &launch->word, launch->word_fds) && (fd < 0 || is_terminal_master(fd));
 
 	launch->word_bytes = launch->word_fds = 0;
 	launch->word_fd = -1;
@@ -747,7 +760,7 @@ take_word(struct launch *launch)
 	to_kraft(launch, &launch->word, fd);
 }
 
-/* Takes what came beside the bytes: the sender's number on the host, and descriptors, of which one is kept. */
+/* What came beside the bytes: the sender's number on the host, and descriptors, of which one is kept. */
 static void
 take_control_data(struct launch *launch, struct msghdr *head)
 {
@@ -779,9 +792,11 @@ hear_init(struct launch *launch)
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(4 * sizeof(int))];
 	} control;
-	struct iovec part = { (char *)&launch->word + launch->word_bytes, sizeof(launch->word) - launch->word_bytes };
-	struct msghdr head = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
-		.msg_controllen = sizeof(control.room) };
+	struct iovec part = { (char *)&launch->word + launch->word_bytes,
+		sizeof(launch->word) - launch->word_bytes };
+	struct msghdr head = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)
+	};
 	ssize_t n = recvmsg(launch->pipe, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n <= 0)
@@ -848,7 +863,8 @@ watch(const struct launch *launch, struct pollfd at[PLACES])
 {
 	bool writes = launch->start || launch->signals;
 
-	at[AT_CONTROL] = (struct pollfd){ launch->control, (short)(launch->queued ? POLLIN | POLLOUT : POLLIN), 0 };
+	at[AT_CONTROL] =
+		(struct pollfd){ launch->control, (short)(launch->queued ? POLLIN | POLLOUT : POLLIN), 0 };
 	/* Not watched at all while kraft does not read: its end would be reported again and again. */
 	at[AT_INIT] = (struct pollfd){ queue_has_room(launch) && !launch->killed ? launch->pipe : -1,
 		(short)(writes ? POLLIN | POLLOUT : POLLIN), 0 };
@@ -927,7 +943,8 @@ kg_launch_main(int argc, char **argv, char **environment)
 	struct launch *launch = &only;
 	struct kg_result result;
 
-	launch->folder = launch->control = launch->lifeline = launch->args = launch->seccomp = launch->verify = -1;
+	launch->folder = launch->control = launch->lifeline = launch->args = launch->seccomp = launch->verify =
+		-1;
 	launch->pipe = launch->init_end = launch->child_fd = launch->word_fd = -1;
 	launch->environment = environment;
 	fill_streams();

@@ -1,9 +1,9 @@
 /*
- * File systems that are capped in bytes and inodes (OS-SEC-08). bubblewrap can cap bytes only, and empty files cost
- * kernel memory without end, so the process that becomes bubblewrap makes a namespace of its own first, mounts them
- * there on empty directories of the session, and bubblewrap binds them. It is done in that process and not in the
- * launcher, because a failure half way (a security module that lets the namespace be made and then takes its powers)
- * leaves it useless: the launcher then starts another one without.
+ * File systems that are capped in bytes and inodes (OS-SEC-08). bubblewrap can cap bytes only, and empty
+ * files cost kernel memory without end, so the process that becomes bubblewrap makes a namespace of its own
+ * first, mounts them there on empty directories of the session, and bubblewrap binds them. It is done in that
+ * process and not in the launcher, because a failure half way (a security module that lets the namespace be
+ * made and then takes its powers) leaves it useless: the launcher then starts another one without.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -13,14 +13,14 @@ struct kg_capped {
 };
 
 /*
- * In the process that is about to become bubblewrap: a user and a mount namespace of its own, and the file systems in
- * it. 0 or errno; after a failure the process is good for nothing but _exit.
+ * In the process that is about to become bubblewrap: a user and a mount namespace of its own, and the file
+ * systems in it. 0 or errno; after a failure the process is good for nothing but _exit.
  */
 int kg_namespace_enter(const struct kg_capped *capped, size_t n);
 
 /*
- * The arguments in `args_fd` with each capped file system written as bubblewrap's own, as a new memory file; -errno on
- * failure (EINVAL: the arguments do not name one of them).
+ * The arguments in `args_fd` with each capped file system written as bubblewrap's own, as a new memory file;
+ * -errno on failure (EINVAL: the arguments do not name one of them).
  */
 int kg_namespace_without(int args_fd, const struct kg_capped *capped, size_t n);
 

@@ -23,7 +23,7 @@ static bool
 init_fault(const struct kg_message *message)
 {
 	return (message->a == KG_FAULT_PTY || message->a == KG_FAULT_CWD || message->a == KG_FAULT_INTERNAL) &&
-		in_range(message->b, 0, ERRNO_MAX);
+		   in_range(message->b, 0, ERRNO_MAX);
 }
 
 static bool
@@ -249,13 +249,16 @@ argument_is(const char *p, const char *end, const char *text, const char **next)
 static bool
 capped_bind(const char *p, const char *end, const char *host, const char *dest, const char **next)
 {
-	return argument_is(p, end, "--bind", &p) && argument_is(p, end, host, &p) && argument_is(p, end, dest, next);
+	return argument_is(p, end, "--bind", &p) && argument_is(p, end, host, &p) &&
+		   argument_is(p, end, dest, next);
 }
 
 static size_t
 put_tmpfs(char *out, size_t at, const char *dest, uint64_t size)
 {
-	static const char head[] = "--perms\0" "1777\0" "--size"; /* its final NUL belongs to it */
+	static const char head[] = "--perms\0"
+							   "1777\0"
+							   "--size"; /* its final NUL belongs to it */
 
 	memcpy(out + at, head, sizeof(head));
 	at += sizeof(head);

@@ -1,7 +1,8 @@
 /*
- * The judging parts of launcher and init, free of system calls, so that the same code is in the guest, in its unit test
- * and under the fuzzer: which message may come when, what a wait status means, whom a signal goes to, how the blocks are
- * read. Everything here takes bytes that another program wrote; nothing here trusts a length or a number.
+ * The judging parts of launcher and init, free of system calls, so that the same code is in the guest, in its
+ * unit test and under the fuzzer: which message may come when, what a wait status means, whom a signal goes
+ * to, how the blocks are read. Everything here takes bytes that another program wrote; nothing here trusts a
+ * length or a number.
  */
 #ifndef KG_PROTOCOL_H
 #define KG_PROTOCOL_H
@@ -16,14 +17,14 @@
 /* What has been heard from the init. All zero at the start. */
 struct kg_talk {
 	bool terminal, started;
-	uint32_t last_word; /* the message that ended the talk: KG_EXIT, KG_EXEC_FAILED, KG_WALL, KG_LAUNCH_FAILED; or 0 */
+	uint32_t last_word; /* KG_EXIT, KG_EXEC_FAILED, KG_WALL or KG_LAUNCH_FAILED, which end the talk; or 0 */
 	int32_t a, b;       /* of the last word */
 };
 
 /*
- * Takes one message of the init with the number of descriptors that came along. False: it may not come now or has a
- * value out of range; the talk is unchanged and the sandbox is to be ended. A descriptor is only ever taken with
- * KG_TERMINAL, once, before the command started.
+ * Takes one message of the init with the number of descriptors that came along. False: it may not come now or
+ * has a value out of range; the talk is unchanged and the sandbox is to be ended. A descriptor is only ever
+ * taken with KG_TERMINAL, once, before the command started.
  */
 bool kg_talk_take(struct kg_talk *talk, const struct kg_message *message, size_t descriptors);
 
@@ -47,11 +48,11 @@ struct kg_message kg_exit_message(int wait_status);
 /* The exit code for an exec that failed (OS-LCH-10, -11). */
 int kg_exec_exit(int exec_errno);
 
-/* Whom a signal goes to, so that the command gets it exactly once (OS-LCH-07). group is the command's group now. */
+/* Whom a signal goes to, so that the command gets it once (OS-LCH-07). group is the command's group now. */
 enum { KG_TO_GROUP = 1, KG_TO_COMMAND = 2 };
 unsigned kg_signal_targets(pid_t command, pid_t group);
 
-/* Decimal, up to max, ended by `end` or the first other byte; *at moves behind it. False: no digit or too large. */
+/* Decimal, up to max, to `end` or the first other byte; *at moves behind it. False: no digit or too large. */
 bool kg_number(const char **at, const char *end, uint64_t max, uint64_t *out);
 /* Writes a decimal number without a NUL; returns its length, 20 at most. */
 size_t kg_decimal(uint64_t value, char *out);
@@ -69,10 +70,12 @@ int kg_verify_next(const char **at, const char *end, struct kg_verify *out);
 long kg_env_count(const char *block, size_t bytes);
 
 /*
- * Copies bubblewrap's arguments with `--bind HOST DEST` written as `--perms 1777 --size SIZE --tmpfs DEST`. Returns the
- * new length; 0 when the three arguments are not there exactly once. out has room for bytes + KG_UNCAP_ROOM.
+ * Copies bubblewrap's arguments with `--bind HOST DEST` written as `--perms 1777 --size SIZE --tmpfs DEST`.
+ * Returns the new length; 0 when the three arguments are not there exactly once. out has room for bytes +
+ * KG_UNCAP_ROOM.
  */
 enum { KG_UNCAP_ROOM = 64 };
-size_t kg_args_uncap(const char *args, size_t bytes, const char *host, const char *dest, uint64_t size, char *out);
+size_t kg_args_uncap(
+	const char *args, size_t bytes, const char *host, const char *dest, uint64_t size, char *out);
 
 #endif

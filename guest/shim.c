@@ -1,6 +1,6 @@
 /*
- * The worker's `kraft`: speaks to kraft over the session's channel. The channel is not part of this kraft yet, so every
- * call but --version says so and fails; nothing is pretended.
+ * The worker's `kraft`: speaks to kraft over the session's channel. The channel is not part of this kraft
+ * yet, so every call but --version says so and fails; nothing is pretended.
  */
 #include <string.h>
 #include <unistd.h>

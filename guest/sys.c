@@ -46,8 +46,8 @@ find(const struct kg_option *table, size_t n, const char *name)
 }
 
 bool
-kg_options_read(struct kg_options *options, const struct kg_option *table, size_t n, void *context,
-	const char **culprit)
+kg_options_read(
+	struct kg_options *options, const struct kg_option *table, size_t n, void *context, const char **culprit)
 {
 	while (options->at < options->argc) {
 		const char *name = *culprit = options->argv[options->at++];

@@ -1,4 +1,4 @@
-/* What launcher, init and shim share: words on stderr, the options' cursor, descriptors. Static musl, no stdio, no heap. */
+/* What launcher, init and shim share: words on stderr, options, descriptors. No stdio, no heap. */
 #ifndef KG_SYS_H
 #define KG_SYS_H
 
@@ -30,8 +30,8 @@ struct kg_option {
 	bool (*take)(void *context, const char *value);
 };
 /* Reads options up to "--" and leaves at behind it; on failure false, and *culprit is the argument. */
-bool kg_options_read(struct kg_options *options, const struct kg_option *table, size_t n, void *context,
-	const char **culprit);
+bool kg_options_read(
+	struct kg_options *options, const struct kg_option *table, size_t n, void *context, const char **culprit);
 
 /* A descriptor's number above 2, or -1. */
 int kg_parse_fd(const char *text);

@@ -4,7 +4,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-
 #include "guest/sys.h"
 #include "guest/terminal.h"
 
@@ -90,5 +89,6 @@ void
 kg_terminal_foreground(const struct kg_terminal *terminal, pid_t group)
 {
 	if (terminal->tty >= 0)
-		(void)ioctl(terminal->tty, TIOCSPGRP, &group); /* the command may have closed the session's terminal */
+		(void)ioctl(
+			terminal->tty, TIOCSPGRP, &group); /* the command may have closed the session's terminal */
 }

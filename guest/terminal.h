@@ -1,7 +1,7 @@
 /*
- * The pseudo-terminal inside. Made from the sandbox's own /dev/ptmx; the master leaves by the pipe and is closed here, so
- * the command never holds the person's terminal nor a master. The init has an opening of its own of the command's side,
- * non-blocking, because the command can stop its output.
+ * The pseudo-terminal inside. Made from the sandbox's own /dev/ptmx; the master leaves by the pipe and is
+ * closed here, so the command never holds the person's terminal nor a master. The init has an opening of its
+ * own of the command's side, non-blocking, because the command can stop its output.
  */
 #ifndef KG_TERMINAL_H
 #define KG_TERMINAL_H

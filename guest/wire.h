@@ -2,14 +2,15 @@
  * What kraft, the launcher and the init say to each other. One header for all three; no other type crosses.
  *
  * kraft <-> launcher: a stream pair ("control"). launcher <-> init: a stream pair ("init pipe").
- * Both carry struct kg_message, fixed size, host byte order (both ends are the same machine). A descriptor rides on
- * KG_TERMINAL only. The launcher passes messages through in both directions and keeps what it needs for the exit file.
- * A launcher that is told to end (KG_KILL, lifeline) ends with code 137, signal 9.
- * Nobody trusts what comes from the init beyond its own session: after the command started, it is the worker's word.
+ * Both carry struct kg_message, fixed size, host byte order (both ends are the same machine). A descriptor
+ * rides on KG_TERMINAL only. The launcher passes messages through in both directions and keeps what it needs
+ * for the exit file. A launcher that is told to end (KG_KILL, lifeline) ends with code 137, signal 9.
+ * Nobody trusts what comes from the init beyond its own session: after the command started, it is the
+ * worker's word.
  *
- * Start on the init pipe, launcher -> init: KG_START with a = bytes of environment block, b = bytes of verify block,
- * then the two blocks: the environment ("NAME=value\0"...), and the verify block ("device inode flags path\0"...,
- * decimal; flags bit 0: must be read-only).
+ * Start on the init pipe, launcher -> init: KG_START with a = bytes of environment block, b = bytes of verify
+ * block, then the two blocks: the environment ("NAME=value\0"...), and the verify block ("device inode flags
+ * path\0"..., decimal; flags bit 0: must be read-only).
  */
 #ifndef KG_WIRE_H
 #define KG_WIRE_H
@@ -17,18 +18,18 @@
 #include <stdint.h>
 
 enum kg_type {
-	KG_START = 1,   /* launcher -> init: see above */
-	KG_TERMINAL,    /* init -> kraft: the pseudo-terminal's master rides along */
-	KG_STARTED,     /* init -> kraft: the command's exec succeeded (OS-LCH-09) */
-	KG_EXEC_FAILED, /* init -> kraft: a = errno */
-	KG_STOPPED,     /* init -> kraft: the command was stopped; a = signal */
-	KG_CONTINUED,   /* init -> kraft */
-	KG_EXIT,        /* init -> kraft: a = exit code, b = signal or 0 (then a is 128 + b) */
-	KG_WALL,        /* init -> kraft: a mount is not what was checked; a = index in the verify block, b = errno or 0 */
-	KG_SIGNAL,      /* kraft -> init: a = signal for the command, delivered exactly once (OS-LCH-07) */
-	KG_KILL,        /* kraft -> launcher: end the sandbox now */
-	KG_CHILD,       /* launcher -> kraft: a = host pid of the init, as the kernel says it; before its first message */
-	KG_LAUNCH_FAILED, /* launcher or init -> kraft: a = enum kg_fault, b = errno; exit 125, but for KG_FAULT_NAMESPACE */
+	KG_START = 1,     /* launcher -> init: see above */
+	KG_TERMINAL,      /* init -> kraft: the pseudo-terminal's master rides along */
+	KG_STARTED,       /* init -> kraft: the command's exec succeeded (OS-LCH-09) */
+	KG_EXEC_FAILED,   /* init -> kraft: a = errno */
+	KG_STOPPED,       /* init -> kraft: the command was stopped; a = signal */
+	KG_CONTINUED,     /* init -> kraft */
+	KG_EXIT,          /* init -> kraft: a = exit code, b = signal or 0 (then a is 128 + b) */
+	KG_WALL,          /* init -> kraft: a mount is not what was checked; a = index in the block, b = errno */
+	KG_SIGNAL,        /* kraft -> init: a = signal for the command, delivered exactly once (OS-LCH-07) */
+	KG_KILL,          /* kraft -> launcher: end the sandbox now */
+	KG_CHILD,         /* launcher -> kraft: a = host pid of the init, as the kernel says it; comes first */
+	KG_LAUNCH_FAILED, /* launcher or init -> kraft: a = enum kg_fault, b = errno; exit 125 */
 	KG_TYPE_END
 };
 
@@ -37,7 +38,7 @@ enum kg_fault {
 	KG_FAULT_NONE,
 	KG_FAULT_KEYRING,   /* no session keyring: b EDQUOT is the user's key quota */
 	KG_FAULT_BWRAP,     /* bubblewrap could not be started (b), or ended before the init spoke (b is 0) */
-	KG_FAULT_NAMESPACE, /* the launcher may not make its own namespace for capped file systems (it goes on without) */
+	KG_FAULT_NAMESPACE, /* no namespace for capped file systems: it goes on without, no exit 125 */
 	KG_FAULT_PTY,
 	KG_FAULT_CWD,
 	KG_FAULT_INTERNAL,
@@ -69,13 +70,15 @@ enum {
  *   --folder FD      directory of the session (exit file, started mark)
  *   --control FD     stream socket to kraft
  *   --lifeline FD    pipe whose end (kraft died) ends the sandbox; optional
- *   --args FD        bubblewrap's arguments, NUL-separated, without the command; a file, since it may be read twice
+ *   --args FD        bubblewrap's arguments, NUL-separated, without the command; a file, as it may be read
+ * again
  *   --seccomp FD     the filter
  *   --verify FD      the verify block, a file; optional
- *   --tmp PATH --shm PATH  empty host directories; the arguments then say `--bind PATH /tmp`, `--bind PATH /dev/shm`.
- *                    Before bubblewrap starts, a tmpfs with size and inode cap is mounted on each in a mount namespace
- *                    of its own. Where that is not allowed, the launcher writes `--perms 1777 --size BYTES --tmpfs DEST`
- *                    over those three arguments, says KG_LAUNCH_FAILED with KG_FAULT_NAMESPACE, and goes on.
+ *   --tmp PATH --shm PATH  empty host directories; the arguments then say `--bind PATH /tmp` and
+ *                    `--bind PATH /dev/shm`. Before bubblewrap starts, a tmpfs with size and inode cap is
+ *                    mounted on each in a mount namespace of its own. Where that is not allowed, the launcher
+ *                    writes `--perms 1777 --size BYTES --tmpfs DEST` over those three arguments, says
+ *                    KG_LAUNCH_FAILED with KG_FAULT_NAMESPACE, and goes on.
  *   --caps TMPBYTES,TMPINODES,SHMBYTES,SHMINODES  with --tmp or --shm
  *   --keep NAME      a variable of the launcher's environment that the command gets; repeated
  *   --pass-fd FD     a mount source that bubblewrap needs; repeated
@@ -84,13 +87,15 @@ enum {
  *   --cwd DIR        where the command starts, inside
  *   --exec PATH      what is executed, inside; ARGV[0] is the name it is called by
  * Every descriptor above 2 that is not named is closed. It runs, with an empty environment:
- *   BWRAP --args FD --seccomp FD -- /opt/kraft/init init --pipe FD [--terminal ...] --cwd DIR --exec PATH -- ARGV...
+ *   BWRAP --args FD --seccomp FD --
+ *     /opt/kraft/init init --pipe FD [--terminal ...] --cwd DIR --exec PATH -- ARGV...
  *
- * The arguments must say --as-pid-1 and must not say --die-with-parent. bubblewrap asks for the parent-death signal
- * after it has made process 1 and before it lets it run; a launcher killed in between would take bubblewrap with it and
- * leave process 1 waiting for ever. The same holds for --info-fd, whose reader may be gone. Instead the init ends when
- * its pipe ends, which is from its first instruction on, and asks for the parent-death signal itself. The host's number
- * of the init is the sender that the kernel notes on its first message (SCM_CREDENTIALS).
+ * The arguments must say --as-pid-1 and must not say --die-with-parent. bubblewrap asks for the parent-death
+ * signal after it has made process 1 and before it lets it run; a launcher killed in between would take
+ * bubblewrap with it and leave process 1 waiting for ever. The same holds for --info-fd, whose reader may be
+ * gone. Instead the init ends when its pipe ends, which is from its first instruction on, and asks for the
+ * parent-death signal itself. The host's number of the init is the sender that the kernel notes on its first
+ * message (SCM_CREDENTIALS).
  *
  * kraft-guest init --pipe FD [--terminal] [--terminal-size ROWS,COLUMNS] --cwd DIR --exec PATH -- ARGV...
  *

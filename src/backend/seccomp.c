@@ -1,14 +1,15 @@
 /*
- * The system-call filter of every sandbox (OS-SEC-01 to -03, -05): our own table turned into classic BPF. Pure: the
- * same table gives the instructions, the rules that `kraft explain` prints, and what the tests compare with libseccomp.
+ * The system-call filter of every sandbox (OS-SEC-01 to -03, -05): our own table turned into classic BPF.
+ * Pure: the same table gives the instructions, the rules that `kraft explain` prints, and what the tests
+ * compare with libseccomp.
  *
- * Order of the program: another ABI than the machine's own, x32 and numbers that no kernel we know has are ENOSYS, so
- * that a call which is newer than this table is decided and not forgotten; the refused calls one after the other; the
- * three calls that depend on an argument; everything else is allowed. A list, because at this size a tree is no faster,
- * and the kernel remembers which numbers are always allowed.
+ * Order of the program: another ABI than the machine's own, x32 and numbers that no kernel we know has are
+ * ENOSYS, so that a call which is newer than this table is decided and not forgotten; the refused calls one
+ * after the other; the three calls that depend on an argument; everything else is allowed. A list, because at
+ * this size a tree is no faster, and the kernel remembers which numbers are always allowed.
  *
- * Arguments are compared on their low 32 bits: the kernel takes both an ioctl's request and a socket's family as 32-bit
- * values, and bits above them must not hide what they are. Both machines are little-endian.
+ * Arguments are compared on their low 32 bits: the kernel takes both an ioctl's request and a socket's family
+ * as 32-bit values, and bits above them must not hide what they are. Both machines are little-endian.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -18,34 +19,35 @@
 #include "backend/backend.h"
 
 /* name, number on x86_64, number on aarch64; all EPERM */
-#define REFUSED_CALLS(X)                                                                                     \
-	X(keyctl, 250, 219)                                                                                      \
-	X(add_key, 248, 217)                                                                                     \
-	X(request_key, 249, 218)                                                                                 \
-	X(io_uring_setup, 425, 425)                                                                              \
-	X(io_uring_enter, 426, 426)                                                                              \
-	X(io_uring_register, 427, 427)                                                                           \
-	X(bpf, 321, 280)                                                                                         \
-	X(perf_event_open, 298, 241)                                                                             \
-	X(userfaultfd, 323, 282)                                                                                 \
-	X(kexec_load, 246, 104)                                                                                  \
-	X(kexec_file_load, 320, 294)                                                                             \
-	X(init_module, 175, 105)                                                                                 \
-	X(finit_module, 313, 273)                                                                                \
-	X(delete_module, 176, 106)                                                                               \
-	X(mount, 165, 40)                                                                                        \
-	X(umount2, 166, 39)                                                                                      \
-	X(pivot_root, 155, 41)                                                                                   \
-	X(open_tree, 428, 428)                                                                                   \
-	X(move_mount, 429, 429)                                                                                  \
-	X(fsopen, 430, 430)                                                                                      \
-	X(fsconfig, 431, 431)                                                                                    \
-	X(fsmount, 432, 432)                                                                                     \
-	X(fspick, 433, 433)                                                                                      \
-	X(mount_setattr, 442, 442)                                                                               \
+#define REFUSED_CALLS(X)           \
+	X(keyctl, 250, 219)            \
+	X(add_key, 248, 217)           \
+	X(request_key, 249, 218)       \
+	X(io_uring_setup, 425, 425)    \
+	X(io_uring_enter, 426, 426)    \
+	X(io_uring_register, 427, 427) \
+	X(bpf, 321, 280)               \
+	X(perf_event_open, 298, 241)   \
+	X(userfaultfd, 323, 282)       \
+	X(kexec_load, 246, 104)        \
+	X(kexec_file_load, 320, 294)   \
+	X(init_module, 175, 105)       \
+	X(finit_module, 313, 273)      \
+	X(delete_module, 176, 106)     \
+	X(mount, 165, 40)              \
+	X(umount2, 166, 39)            \
+	X(pivot_root, 155, 41)         \
+	X(open_tree, 428, 428)         \
+	X(move_mount, 429, 429)        \
+	X(fsopen, 430, 430)            \
+	X(fsconfig, 431, 431)          \
+	X(fsmount, 432, 432)           \
+	X(fspick, 433, 433)            \
+	X(mount_setattr, 442, 442)     \
 	X(open_tree_attr, 467, 467)
 
-enum { REFUSED = 0
+enum {
+	REFUSED = 0
 #define X(name, x86_64, aarch64) +1
 	REFUSED_CALLS(X)
 #undef X
@@ -56,13 +58,14 @@ struct machine {
 	const char *name;
 	uint32_t audit_arch;
 	uint32_t ioctl, socket, socketpair;
-	uint32_t own_end;      /* the first number after the machine's own list */
+	uint32_t own_end; /* the first number after the machine's own list */
 	uint32_t refused[REFUSED];
 };
 
 /*
- * From 424 on every machine has the same numbers; the gap before is empty for good. The own list of x86_64 ends with
- * uretprobe and uprobe, which the kernel puts into a traced program without its knowledge: they must pass.
+ * From 424 on every machine has the same numbers; the gap before is empty for good. The own list of x86_64
+ * ends with uretprobe and uprobe, which the kernel puts into a traced program without its knowledge: they
+ * must pass.
  */
 enum { COMMON_FIRST = 424, COMMON_LAST = 469 /* file_setattr, Linux 6.17 */ };
 
@@ -96,7 +99,7 @@ static const char *const rules[] = {
 #define X(name, x86_64, aarch64) "EPERM " #name,
 	REFUSED_CALLS(X)
 #undef X
-	"EPERM ioctl TIOCSTI",
+		"EPERM ioctl TIOCSTI",
 	"EPERM ioctl TIOCLINUX",
 	"EAFNOSUPPORT socket of a family other than unix, inet, inet6, netlink",
 	"EAFNOSUPPORT socketpair of a family other than unix, inet, inet6, netlink",

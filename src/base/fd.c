@@ -1,5 +1,6 @@
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -70,8 +71,8 @@ kr_file_read_at(int dir_fd, const char *path, struct kr_buf *buf, struct kr_erro
 }
 
 int
-kr_file_write_at(int dir_fd, const char *name, const void *bytes, size_t n, unsigned mode,
-	struct kr_error *err)
+kr_file_write_at(
+	int dir_fd, const char *name, const void *bytes, size_t n, unsigned mode, struct kr_error *err)
 {
 	char temporary[512];
 	kr_auto_fd int fd = -1;
@@ -96,4 +97,63 @@ kr_file_write_at(int dir_fd, const char *name, const void *bytes, size_t n, unsi
 		return kr_fail_errno(err, KR_E_SYSTEM, saved, "cannot rename to '%s'", name);
 	}
 	return 0;
+}
+
+enum {
+	TREE_DEPTH_MAX = 512
+}; /* descriptors held at once, and stack; a deeper tree is reported, not removed */
+
+static int remove_below(int dir_fd, const char *name, dev_t device, int depth);
+
+/* Takes the descriptor. */
+static int
+empty_directory(int fd, dev_t device, int depth)
+{
+	DIR *dir = fdopendir(fd);
+	int failed = 0;
+
+	if (!dir) {
+		kr_close_p(&fd);
+		return -1;
+	}
+	for (const struct dirent *e; (e = readdir(dir));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+			remove_below(fd, e->d_name, device, depth + 1) < 0)
+			failed = errno;
+	closedir(dir);
+	errno = failed;
+	return failed ? -1 : 0;
+}
+
+static int
+remove_below(int dir_fd, const char *name, dev_t device, int depth)
+{
+	struct stat st;
+	int fd;
+
+	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM) /* EPERM is POSIX's word for a directory */
+		return -1;
+	if (depth >= TREE_DEPTH_MAX) {
+		errno = ELOOP;
+		return -1;
+	}
+	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (fstat(fd, &st) < 0 || (depth && st.st_dev != device)) {
+		kr_close_p(&fd);
+		errno = EXDEV;
+		return -1;
+	}
+	if (empty_directory(fd, st.st_dev, depth) < 0)
+		return -1;
+	return unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+int
+kr_tree_remove_at(int dir_fd, const char *name)
+{
+	return remove_below(dir_fd, name, 0, 0);
 }

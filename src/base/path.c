@@ -108,7 +108,7 @@ open_by_component(const char *clean, int flags)
 
 	if (at < 0 || clean[1] == '\0')
 		return kr_steal_fd(at);
-	for (const char *p = clean + 1;; ) {
+	for (const char *p = clean + 1;;) {
 		size_t n = strcspn(p, "/");
 		bool last = p[n] == '\0';
 		int next;
@@ -162,13 +162,17 @@ kr_path_open(const char *clean, int flags, struct kr_error *err)
 int
 kr_path_make_dirs(const char *clean, struct kr_error *err)
 {
-	kr_auto_fd int at = open("/", TRAVERSE);
+	kr_auto_fd int at = -1;
 	char name[256];
 
 	KR_BUG_IF(!kr_path_is_clean(clean));
+	at = open_no_links(clean, TRAVERSE); /* mostly it is there */
+	if (at >= 0)
+		return kr_steal_fd(at);
+	at = open("/", TRAVERSE);
 	if (at < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot open '/'");
-	for (const char *p = clean + 1; *p; ) {
+	for (const char *p = clean + 1; *p;) {
 		size_t n = strcspn(p, "/");
 		int next;
 

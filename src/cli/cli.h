@@ -1,6 +1,6 @@
 /*
- * The command line. main.c only dispatches; each command is one file with one const struct kr_command, listed in
- * commands.c. Options are a table; parsing, --help, errors and completions come from it.
+ * The command line. main.c only dispatches; each command is one file with one const struct kr_command, listed
+ * in commands.c. Options are a table; parsing, --help, errors and completions come from it.
  */
 #ifndef KR_CLI_CLI_H
 #define KR_CLI_CLI_H
@@ -18,20 +18,21 @@ struct kr_option {
 enum { KR_OPTIONS_MAX = 16 };
 
 struct kr_parsed {
-	const char *value[KR_OPTIONS_MAX]; /* by the option's index in the table: its value, "" for a flag, NULL unset */
-	char **words;                      /* what is not an option; after "--" everything */
+	const char
+		*value[KR_OPTIONS_MAX]; /* by the option's index in the table: its value, "" for a flag, NULL unset */
+	char **words;               /* what is not an option; after "--" everything */
 	int word_count;
-	bool dashes;                       /* a "--" was there */
+	bool dashes; /* a "--" was there */
 };
 
 struct kr_command {
-	const char *name;    /* "run", "repo connect": up to two words */
-	const char *usage;   /* after the name: "[OPTIONS] -- COMMAND [ARG...]" */
-	const char *summary; /* one line */
-	const char *help;    /* paragraphs, "" for none */
+	const char *name;                /* "run", "repo connect": up to two words */
+	const char *usage;               /* after the name: "[OPTIONS] -- COMMAND [ARG...]" */
+	const char *summary;             /* one line */
+	const char *help;                /* paragraphs, "" for none */
 	const struct kr_option *options; /* ends with a NULL name */
 	int words_min, words_max;        /* -1: any number */
-	bool stops_at_word;  /* the first word ends the options (run, shell, explain) */
+	bool stops_at_word;              /* the first word ends the options (run, shell, explain) */
 	/* Returns the exit status; with err filled it is reported by main and gives the status of its code. */
 	int (*run)(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err);
 };
@@ -43,14 +44,15 @@ bool kr_colour_on(int fd); /* a terminal, and neither NO_COLOR nor TERM=dumb */
 /* ---- between main.c and the tables; commands do not need these ---- */
 
 /*
- * The command that the first one or two words name; *used tells how many. NULL with KR_E_USAGE when there is none;
- * the hint names the nearest ones. A word that only starts two-word commands ("repo") is an error that lists them.
+ * The command that the first one or two words name; *used tells how many. NULL with KR_E_USAGE when there is
+ * none; the hint names the nearest ones. A word that only starts two-word commands ("repo") is an error that
+ * lists them.
  */
 const struct kr_command *kr_command_find(int argc, char **argv, int *used, struct kr_error *err);
 /*
- * Parses what follows the command's name: --name VALUE, --name=VALUE, -l VALUE, -lVALUE, flags in one (-ab), "--".
- * out->words borrows from argv, which is reordered. *wants_help is set, and nothing else is checked, when --help or
- * -h stands among the options. KR_E_USAGE otherwise.
+ * Parses what follows the command's name: --name VALUE, --name=VALUE, -l VALUE, -lVALUE, flags in one (-ab),
+ * "--". out->words borrows from argv, which is reordered. *wants_help is set, and nothing else is checked,
+ * when --help or -h stands among the options. KR_E_USAGE otherwise.
  */
 int kr_options_parse(const struct kr_command *command, int argc, char **argv, struct kr_parsed *out,
 	bool *wants_help, struct kr_error *err);

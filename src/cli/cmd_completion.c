@@ -1,6 +1,7 @@
 /*
- * Completions for three shells, printed from the command tables. The scripts know the names of commands and options
- * only; after "--", and in commands that run another program, the shell's own completion of commands and files goes on.
+ * Completions for three shells, printed from the command tables. The scripts know the names of commands and
+ * options only; after "--", and in commands that run another program, the shell's own completion of commands
+ * and files goes on.
  */
 #include "cli/cli.h"
 
@@ -81,7 +82,8 @@ print_bash(struct kr_arena *arena)
 		 "complete -o filenames -F _kraft kraft");
 }
 
-/* Text for the inside of single quotes of a shell ('\'' ends and reopens them); zsh's _arguments also wants [ ] : out. */
+/* Text for the inside of single quotes of a shell ('\'' ends and reopens them); zsh's _arguments also wants [
+ * ] : out. */
 static const char *
 quote(struct kr_arena *arena, const char *text)
 {
@@ -117,7 +119,8 @@ print_zsh(struct kr_arena *arena)
 		for (size_t i = 0; i < first.n; i++)
 			if (*second_words(arena, first.v[i]))
 				printf("\t\t\t'%s:%s'\n", first.v[i], second_words(arena, first.v[i]));
-		puts("\t\t\t'help:tell about a command'\n\t\t)\n\t\t_describe command names\n\t\treturn\n\tfi\n\tcase $name in");
+		puts("\t\t\t'help:tell about a command'\n\t\t)\n\t\t_describe command "
+			 "names\n\t\treturn\n\tfi\n\tcase $name in");
 		for (size_t i = 0; i < first.n; i++)
 			if (*second_words(arena, first.v[i]))
 				printf("\t%s)\n\t\tif (( CURRENT == 3 )); then\n\t\t\tcompadd %s\n\t\t\treturn\n\t\tfi\n"
@@ -129,8 +132,10 @@ print_zsh(struct kr_arena *arena)
 		printf("\t'%s') _arguments", kr_commands[i]->name);
 		for (const struct kr_option *o = kr_commands[i]->options; o && o->name; o++)
 			printf(" '--%s%s[%s]%s%s'", o->name, o->argument ? "=" : "", quote(arena, o->help),
-				o->argument ? ":" : "", o->argument ? kr_arena_printf(arena, "%s:_files", quote(arena, o->argument)) : "");
-		puts(kr_commands[i]->stops_at_word ? " '--help' '*::command:_normal' ;;" : " '--help' '*:file:_files' ;;");
+				o->argument ? ":" : "",
+				o->argument ? kr_arena_printf(arena, "%s:_files", quote(arena, o->argument)) : "");
+		puts(kr_commands[i]->stops_at_word ? " '--help' '*::command:_normal' ;;"
+										   : " '--help' '*:file:_files' ;;");
 	}
 	puts("\tesac\n}\n_kraft \"$@\"");
 }
@@ -147,7 +152,8 @@ print_fish(struct kr_arena *arena)
 
 		printf("complete -c kraft -n __fish_use_subcommand -f -a %s\n", first.v[i]);
 		if (*second)
-			printf("complete -c kraft -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from %s' -f -a '%s'\n",
+			printf("complete -c kraft -n '__fish_seen_subcommand_from %s; and not "
+				   "__fish_seen_subcommand_from %s' -f -a '%s'\n",
 				first.v[i], second, second);
 	}
 	for (size_t i = 0; kr_commands[i]; i++) {

@@ -32,13 +32,15 @@ const struct kr_command kr_cmd_run = {
 	.name = "run",
 	.usage = "[OPTIONS] -- COMMAND [ARG...]",
 	.summary = "run one command in the repository's sandbox",
-	.help = "The command runs in a worktree of the repository at your present commit, which is made on the\n"
-			"first run and kept. It sees that worktree, the system's programs and what the repository's\n"
-			"'expose' lists, and nothing else of yours; 'kraft explain -- COMMAND' tells exactly what.\n\n"
-			"With a terminal on both ends it gets one of its own: Ctrl-C, Ctrl-Z and the window's size work.\n"
-			"Without one, a second Ctrl-C within two seconds ends it.\n\n"
-			"Exit status: the command's, or 128 and the signal that ended it; 125 when it was refused or could\n"
-			"not be started; 126 when it is not executable, 127 when it was not found.",
+	.help =
+		"The command runs in a worktree of the repository at your present commit, which is made on the\n"
+		"first run and kept. It sees that worktree, the system's programs and what the repository's\n"
+		"'expose' lists, and nothing else of yours; 'kraft explain -- COMMAND' tells exactly what.\n\n"
+		"With a terminal on both ends it gets one of its own: Ctrl-C, Ctrl-Z and the window's size work.\n"
+		"Without one, a second Ctrl-C within two seconds ends it. A pipe on stdin is read ahead of the\n"
+		"command; give it </dev/null where something else is to read on.\n\n"
+		"Exit status: the command's, or 128 and the signal that ended it; 125 when it was refused or could\n"
+		"not be started; 126 when it is not executable, 127 when it was not found.",
 	.options = options,
 	.words_min = 1,
 	.words_max = -1,

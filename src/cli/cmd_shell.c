@@ -22,7 +22,8 @@ choose_shell(struct kr_arena *arena)
 {
 	const char *shell = getenv("SHELL"), *clean = shell ? kr_path_clean(arena, shell) : NULL;
 
-	if (clean && (kr_path_is_within(clean, "/usr") || kr_path_is_within(clean, "/bin")) && access(clean, X_OK) == 0)
+	if (clean && (kr_path_is_within(clean, "/usr") || kr_path_is_within(clean, "/bin")) &&
+		access(clean, X_OK) == 0)
 		return clean;
 	return "/bin/sh";
 }

@@ -1,6 +1,7 @@
 /*
- * kraft view sessions, kraft view logs: what was run and what it said. What a worker wrote is shown with everything that
- * could steer a terminal made visible (RES-07); its bytes as they are go to a pipe only, when asked for.
+ * kraft view sessions, kraft view logs: what was run and what it said. What a worker wrote is shown with
+ * everything that could steer a terminal made visible (RES-07); its bytes as they are go to a pipe only, when
+ * asked for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -209,8 +210,8 @@ print_line(const struct show *show, enum kr_log_stream stream, struct line *line
 		print_json_line(stream, line->ms, safe, has_end);
 	} else {
 		if (show->timestamps)
-			printf("%s.%03u %-6s  ", local_time(line->ms, at, sizeof(at)),
-				(unsigned)(line->ms % 1000), kr_log_stream_name(stream));
+			printf("%s.%03u %-6s  ", local_time(line->ms, at, sizeof(at)), (unsigned)(line->ms % 1000),
+				kr_log_stream_name(stream));
 		printf("%s%s\n", stream == KR_LOG_NOTE ? "[kraft] " : "", safe);
 	}
 	line->n = 0;
@@ -341,9 +342,10 @@ const struct kr_command kr_cmd_view_logs = {
 	.name = "view logs",
 	.usage = "[OPTIONS] [SESSION]",
 	.summary = "print what a session said",
-	.help = "Without a session: the newest one. Colours are left out, and everything else that could steer a\n"
-			"terminal is made visible as \\xNN. The log keeps the beginning and the end of long output; what is\n"
-			"missing in between is marked.",
+	.help =
+		"Without a session: the newest one. Colours are left out, and everything else that could steer a\n"
+		"terminal is made visible as \\xNN. The log keeps the beginning and the end of long output; what is\n"
+		"missing in between is marked.",
 	.options = logs_options,
 	.words_max = 1,
 	.run = logs,

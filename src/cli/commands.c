@@ -8,17 +8,17 @@
 
 #include "base/text.h"
 
-#define COMMANDS(X)                                                                                \
-	X(run)                                                                                         \
-	X(shell)                                                                                       \
-	X(explain)                                                                                     \
-	X(view_sessions)                                                                               \
-	X(view_logs)                                                                                   \
-	X(repo_connect)                                                                                \
-	X(repo_list)                                                                                   \
-	X(repo_disconnect)                                                                             \
-	X(repo_path)                                                                                   \
-	X(admin_doctor)                                                                                \
+#define COMMANDS(X)    \
+	X(run)             \
+	X(shell)           \
+	X(explain)         \
+	X(view_sessions)   \
+	X(view_logs)       \
+	X(repo_connect)    \
+	X(repo_list)       \
+	X(repo_disconnect) \
+	X(repo_path)       \
+	X(admin_doctor)    \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;
@@ -29,7 +29,7 @@ const struct kr_command *const kr_commands[] = {
 #define X(name) &kr_cmd_##name,
 	COMMANDS(X)
 #undef X
-	NULL,
+		NULL,
 };
 
 enum { NEAR = 3 }; /* an edit distance over this suggests nothing */
@@ -85,8 +85,8 @@ suggest(const char *text, char *out, size_t size)
 		return;
 	for (size_t i = 0; kr_commands[i] && used < size; i++)
 		if (kr_text_distance(text, kr_commands[i]->name, NEAR) == best)
-			used += (size_t)snprintf(out + used, size - used, "%s'kraft %s'", used ? " or " : "",
-				kr_commands[i]->name);
+			used += (size_t)snprintf(
+				out + used, size - used, "%s'kraft %s'", used ? " or " : "", kr_commands[i]->name);
 }
 
 static void
@@ -97,8 +97,8 @@ list_group(const char *group, char *out, size_t size)
 	out[0] = '\0';
 	for (size_t i = 0; kr_commands[i] && used < size; i++)
 		if (strncmp(kr_commands[i]->name, group, n) == 0 && kr_commands[i]->name[n] == ' ')
-			used += (size_t)snprintf(out + used, size - used, "%s'kraft %s'", used ? ", " : "",
-				kr_commands[i]->name);
+			used += (size_t)snprintf(
+				out + used, size - used, "%s'kraft %s'", used ? ", " : "", kr_commands[i]->name);
 }
 
 const struct kr_command *

@@ -1,4 +1,5 @@
-/* Help, printed from the same tables that parse. Plain text: it is piped and searched more than it is looked at. */
+/* Help, printed from the same tables that parse. Plain text: it is piped and searched more than it is looked
+ * at. */
 #include "cli/cli.h"
 
 #include <unistd.h>
@@ -19,18 +20,14 @@ print_row(FILE *out, const char *left, const char *right)
 	}
 	fprintf(out, "%*s", LEFT - at, "");
 	at = LEFT;
-	while (*right) {
-		int n = (int)strcspn(right, " ");
-
-		if (at + n > WIDTH && at > LEFT) {
+	for (int n; *right; right += n) {
+		right += *right == ' ';
+		n = (int)strcspn(right, " ");
+		if (at + 1 + n > WIDTH) {
 			fprintf(out, "\n%*s", LEFT, "");
 			at = LEFT;
 		}
-		at += fprintf(out, "%.*s", n, right);
-		right += n;
-		right += *right == ' ';
-		if (*right && at + 1 < WIDTH)
-			at += fprintf(out, " ");
+		at += fprintf(out, "%s%.*s", at > LEFT ? " " : "", n, right);
 	}
 	fputc('\n', out);
 }
@@ -39,10 +36,13 @@ void
 kr_help_overview(FILE *out)
 {
 	fputs("kraft " KR_VERSION ": runs commands and coding agents unattended inside walls that hold\n\n"
-		  "usage: kraft COMMAND [OPTIONS] [ARG...]\n\n", out);
+		  "usage: kraft COMMAND [OPTIONS] [ARG...]\n\n",
+		out);
 	for (size_t i = 0; kr_commands[i]; i++)
 		print_row(out, kr_commands[i]->name, kr_commands[i]->summary);
-	fputs("\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more; 'kraft --version' prints the version.\n", out);
+	fputs("\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more; 'kraft --version' prints the "
+		  "version.\n",
+		out);
 }
 
 bool
@@ -66,9 +66,9 @@ print_option(FILE *out, const struct kr_option *option)
 {
 	char left[96];
 
-	snprintf(left, sizeof(left), "%s%c%s--%s%s%s", option->letter ? "-" : " ", option->letter ? option->letter : ' ',
-		option->letter ? ", " : "  ", option->name, option->argument ? " " : "",
-		option->argument ? option->argument : "");
+	snprintf(left, sizeof(left), "%s%c%s--%s%s%s", option->letter ? "-" : " ",
+		option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
+		option->argument ? " " : "", option->argument ? option->argument : "");
 	print_row(out, left, option->help);
 }
 

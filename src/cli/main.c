@@ -1,8 +1,10 @@
 /*
  * kraft: dispatch only. Finds the command, parses its options by its table, runs it, reports its error once.
- * Exit status: the command's own; with an error, what the table in base/error.h says; 2 for a wrong command line.
+ * Exit status: the command's own; with an error, what the table in base/error.h says; 2 for a wrong command
+ * line.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -69,12 +71,22 @@ close_stdout(int status)
 	return status ? status : 1;
 }
 
+/* Whoever started us with a standard stream closed would find the next file we open in its place. */
+static void
+open_missing_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
+			abort(); /* the lowest free number is fd, or there is no /dev/null to run with */
+}
+
 int
 main(int argc, char **argv)
 {
 	int n = argc - 1;
 	char **words = argv + 1;
 
+	open_missing_streams();
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return close_stdout(help(0, NULL));
 	if (strcmp(argv[1], "help") == 0)
@@ -83,7 +95,8 @@ main(int argc, char **argv)
 		puts("kraft " KR_VERSION);
 		return close_stdout(0);
 	}
-	if (n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) && kr_help_group(words[0], stdout))
+	if (n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) &&
+		kr_help_group(words[0], stdout))
 		return close_stdout(0);
 	return close_stdout(dispatch(n, words));
 }

@@ -1,7 +1,8 @@
 /*
- * The option parser: a command's table in, struct kr_parsed out. Options and words may be mixed, except where a
- * command stops at its first word, because what follows is another program's command line. An option given twice is
- * refused: the two were meant to differ, and silently taking one of them would run something else than was asked.
+ * The option parser: a command's table in, struct kr_parsed out. Options and words may be mixed, except where
+ * a command stops at its first word, because what follows is another program's command line. An option given
+ * twice is refused: the two were meant to differ, and silently taking one of them would run something else
+ * than was asked.
  */
 #include "cli/cli.h"
 
@@ -91,7 +92,8 @@ parse_long(struct parse *p, const char *text)
 	return unknown(p, text);
 }
 
-/* "-ab": flags one by one; the first letter that takes a value takes the rest of the word, or the next one. */
+/* "-ab": flags one by one; the first letter that takes a value takes the rest of the word, or the next one.
+ */
 static int
 parse_letters(struct parse *p, const char *letters)
 {

@@ -1,10 +1,11 @@
 /*
- * Order: facts of the host, checkout, repository, item; then what has to happen once in the item (moving its worktree to
- * the wanted commit, the setup command), then the command itself. Each of them is one session with a folder, a log and an
- * exit file, launched and followed the same way. Whatever is refused after the folder exists is in the log too (OS-LCH-12).
+ * Order: facts of the host, checkout, repository, item; then what has to happen once in the item (moving its
+ * worktree to the wanted commit, the setup command), then the command itself. Each of them is one session
+ * with a folder, a log and an exit file, launched and followed the same way. Whatever is refused after the
+ * folder exists is in the log too (OS-LCH-12).
  *
- * The one thing that runs beside it all is `git status` of the checkout, for the remark about changes that are not
- * included; the start never waits for it.
+ * The one thing that runs beside it all is `git status` of the checkout, for the remark about changes that
+ * are not included; the start never waits for it.
  */
 #include "cli/run.h"
 
@@ -60,7 +61,7 @@ struct job {
 	const char *const *argv;
 	const char *cwd, *home;
 	bool terminal, is_git;
-	int in, out, err;             /* as in struct kr_relay_want */
+	int in, out, err; /* as in struct kr_relay_want */
 	/* what came of it: */
 	struct kr_session_paths paths;
 	const struct kr_plan *plan;
@@ -77,8 +78,7 @@ now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-KR_PRINTF(1, 2) static void
-say(const char *fmt, ...)
+KR_PRINTF(1, 2) static void say(const char *fmt, ...)
 {
 	char text[1024], safe[4 * sizeof(text)];
 	va_list ap;
@@ -166,7 +166,8 @@ finish_changes(struct changes *c, int wait_ms)
 		if (poll(&poller, 1, left > 0 ? (int)left : 0) <= 0) {
 			kr_git_abandon(&c->git);
 			c->running = false;
-			say("whether there are uncommitted changes could not be told in time; --with-changes takes them along");
+			say("whether there are uncommitted changes could not be told in time; --with-changes takes them "
+				"along");
 			return;
 		}
 		(void)take_changes(c);
@@ -193,7 +194,8 @@ static int
 explain_fault(struct run *run, const struct kr_session_end *end, struct kr_error *err)
 {
 	if (end->wall >= 0) {
-		kr_fail(err, KR_E_WALL, "a mount is not what was checked before the start: somebody changed it in between");
+		kr_fail(err, KR_E_WALL,
+			"a mount is not what was checked before the start: somebody changed it in between");
 		return kr_hint(err, "run the command again");
 	}
 	switch (end->fault) {
@@ -202,12 +204,14 @@ explain_fault(struct run *run, const struct kr_session_end *end, struct kr_error
 	case KG_FAULT_KEYRING:
 		kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot join a new session keyring");
 		if (end->fault_errno == EDQUOT)
-			return kr_hint(err, "this user's quota of keys is spent: end some sessions, or raise kernel.keys.maxkeys");
+			return kr_hint(
+				err, "this user's quota of keys is spent: end some sessions, or raise kernel.keys.maxkeys");
 		return -1;
 	case KG_FAULT_PTY:
 		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot open a terminal inside the sandbox");
 	case KG_FAULT_CWD:
-		return kr_fail_errno(err, KR_E_REFUSED, end->fault_errno, "cannot enter the directory inside the sandbox");
+		return kr_fail_errno(
+			err, KR_E_REFUSED, end->fault_errno, "cannot enter the directory inside the sandbox");
 	default:
 		if (end->killed_by_us)
 			return kr_fail(err, KR_E_SYSTEM, "ended before the command started");
@@ -248,10 +252,15 @@ static int
 launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct kr_error *err)
 {
 	const struct kr_relay_want want = {
-		.terminal = job->terminal, .in = job->in, .out = job->out, .err = job->err,
-		.folder = job->paths.folder, .log = log,
+		.terminal = job->terminal,
+		.in = job->in,
+		.out = job->out,
+		.err = job->err,
+		.folder = job->paths.folder,
+		.log = log,
 		.side_fd = run->changes.running ? run->changes.git.out_fd : -1,
-		.on_side = take_changes, .side_context = &run->changes,
+		.on_side = take_changes,
+		.side_context = &run->changes,
 	};
 	struct kr_relay *relay = kr_relay_new(&want, err);
 	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
@@ -282,7 +291,8 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 	return result;
 }
 
-/* A refusal belongs to the session as much as to the person: into its log, and an end that `view` can show. */
+/* A refusal belongs to the session as much as to the person: into its log, and an end that `view` can show.
+ */
 static void
 record_failure(int folder, struct kr_log *log, const struct kr_error *err)
 {
@@ -293,7 +303,8 @@ record_failure(int folder, struct kr_log *log, const struct kr_error *err)
 	if (faccessat(folder, KG_EXIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return; /* the launcher's own word */
 	n = snprintf(exit_text, sizeof(exit_text), "%d 0 not-started\n", kr_error_exit_status(err->code));
-	(void)kr_file_write_at(folder, KG_EXIT_FILE, exit_text, (size_t)n, 0600, NULL); /* `view` then says lost */
+	(void)kr_file_write_at(
+		folder, KG_EXIT_FILE, exit_text, (size_t)n, 0600, NULL); /* `view` then says lost */
 }
 
 static int
@@ -310,8 +321,14 @@ run_job(struct run *run, struct job *job, struct kr_error *err)
 	if (folder < 0)
 		return -1;
 	facts = (struct kr_session_facts){
-		.id = job->paths.id, .item = run->item.id, .repo = run->repo->path, .worktree = run->item.worktree,
-		.phase = kr_phase_name(job->phase), .purpose = job->purpose, .argv = job->argv, .started_ms = kr_now_ms(),
+		.id = job->paths.id,
+		.item = run->item.id,
+		.repo = run->repo->path,
+		.worktree = run->item.worktree,
+		.phase = kr_phase_name(job->phase),
+		.purpose = job->purpose,
+		.argv = job->argv,
+		.started_ms = kr_now_ms(),
 	};
 	facts_lock = kr_session_facts_write(folder, &facts, err);
 	if (facts_lock < 0)
@@ -329,7 +346,8 @@ run_job(struct run *run, struct job *job, struct kr_error *err)
 
 /* ---- what happens once in an item ---- */
 
-/* What git complains of: its first "error: " or "fatal: " line, with up to three of the files that it lists below. */
+/* What git complains of: its first "error: " or "fatal: " line, with up to three of the files that it lists
+ * below. */
 static const char *
 git_reason(struct run *run, const struct job *job)
 {
@@ -368,10 +386,17 @@ static int
 move_worktree(struct run *run, struct kr_error *err)
 {
 	const char *const argv[] = { "git", kr_arena_printf(run->arena, "--git-dir=%s", run->item.git_dir),
-		kr_arena_printf(run->arena, "--work-tree=%s", run->item.worktree), "-c", "core.hooksPath=/dev/null", "-c",
-		"core.fsmonitor=false", "checkout", "-q", "--detach", run->item.wanted, NULL };
-	struct job job = { .purpose = "checkout", .phase = KR_PHASE_INSTALL, .argv = argv, .cwd = run->item.worktree,
-		.home = throwaway_home(run, err), .is_git = true, .in = -1, .out = -1, .err = -1 };
+		kr_arena_printf(run->arena, "--work-tree=%s", run->item.worktree), "-c", "core.hooksPath=/dev/null",
+		"-c", "core.fsmonitor=false", "checkout", "-q", "--detach", run->item.wanted, NULL };
+	struct job job = { .purpose = "checkout",
+		.phase = KR_PHASE_INSTALL,
+		.argv = argv,
+		.cwd = run->item.worktree,
+		.home = throwaway_home(run, err),
+		.is_git = true,
+		.in = -1,
+		.out = -1,
+		.err = -1 };
 	int result;
 
 	if (!job.home)
@@ -392,8 +417,13 @@ static int
 set_up(struct run *run, struct kr_error *err)
 {
 	const char *const argv[] = { "/bin/sh", "-c", run->repo->setup_command, NULL };
-	struct job job = { .purpose = "setup", .phase = KR_PHASE_INSTALL, .argv = argv, .cwd = run->item.worktree,
-		.in = -1, .out = STDERR_FILENO, .err = STDERR_FILENO };
+	struct job job = { .purpose = "setup",
+		.phase = KR_PHASE_INSTALL,
+		.argv = argv,
+		.cwd = run->item.worktree,
+		.in = -1,
+		.out = STDERR_FILENO,
+		.err = STDERR_FILENO };
 
 	say("setting up item '%s': %s", run->item.id, run->repo->setup_command);
 	if (run_job(run, &job, err) < 0)
@@ -401,11 +431,13 @@ set_up(struct run *run, struct kr_error *err)
 	if (kr_session_exit_status(&job.end) == 0)
 		return kr_item_set_up(&run->host, run->repo, &run->item, err);
 	if (job.end.signal)
-		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' was ended by signal %d", run->repo->name, job.end.signal);
+		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' was ended by signal %d", run->repo->name,
+			job.end.signal);
 	else
 		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' failed with exit code %d", run->repo->name,
 			kr_session_exit_status(&job.end));
-	return kr_hint(err, "what it said is above and in 'kraft view logs %s'; it runs again next time", job.paths.id);
+	return kr_hint(
+		err, "what it said is above and in 'kraft view logs %s'; it runs again next time", job.paths.id);
 }
 
 static int
@@ -428,7 +460,8 @@ refuse_root(struct kr_error *err)
 	if (geteuid() != 0 && getuid() != 0)
 		return 0;
 	kr_fail(err, KR_E_REFUSED, "the sandbox does not run as root"); /* OS-LCH-14 */
-	return kr_hint(err, "run kraft as an ordinary user; in a container make one first, for instance 'useradd -m me'");
+	return kr_hint(
+		err, "run kraft as an ordinary user; in a container make one first, for instance 'useradd -m me'");
 }
 
 static int
@@ -471,7 +504,8 @@ tell_outside(struct run *run, const struct job *job)
 			say("'%s' is in your checkout, which is not shown; the command runs in '%s'", found[i].path,
 				run->item.worktree);
 		else
-			say("'%s' exists here but not in the sandbox; to show it, add '%s' to the expose list of '%s' in '%s/repos.yaml'",
+			say("'%s' exists here but not in the sandbox; to show it, add '%s' to the expose list of '%s' in "
+				"'%s/repos.yaml'",
 				found[i].path, found[i].expose, run->repo->name, run->host.places.config_dir);
 	}
 }
@@ -480,12 +514,15 @@ static void
 sum_up(struct run *run, const struct job *job)
 {
 	if (job->end.write_errno)
-		say("cannot write what the command says: %s; it is in 'kraft view logs %s'", strerror(job->end.write_errno),
-			job->paths.id);
+		say("cannot write what the command says: %s; it is in 'kraft view logs %s'",
+			strerror(job->end.write_errno), job->paths.id);
 	if (job->log_errno)
 		say("the log of this session ends early: %s", strerror(job->log_errno));
-	if (kr_session_exit_status(&job->end) != 0)
+	if (kr_session_exit_status(&job->end) != 0) {
+		for (size_t i = 0; i < job->plan->notes.n; i++)
+			say("%s", job->plan->notes.v[i]);
 		tell_outside(run, job);
+	}
 	finish_changes(&run->changes, STATUS_WAIT_MS);
 }
 
@@ -493,9 +530,14 @@ static int
 run_command(struct run *run, struct kr_error *err)
 {
 	struct job job = {
-		.purpose = run->want->purpose, .phase = run->phase, .argv = run->want->argv, .cwd = find_cwd(run),
+		.purpose = run->want->purpose,
+		.phase = run->phase,
+		.argv = run->want->argv,
+		.cwd = find_cwd(run),
 		.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
-		.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO,
+		.in = STDIN_FILENO,
+		.out = STDOUT_FILENO,
+		.err = STDERR_FILENO,
 	};
 	int status;
 

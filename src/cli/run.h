@@ -1,5 +1,6 @@
 /*
- * One command in the walls of the repository that a person stands in: the way that `kraft run` and `kraft shell` share.
+ * One command in the walls of the repository that a person stands in: the way that `kraft run` and `kraft
+ * shell` share.
  */
 #ifndef KR_CLI_RUN_H
 #define KR_CLI_RUN_H
@@ -9,10 +10,10 @@
 #include "config/config.h"
 
 struct kr_run_want {
-	const char *repo;      /* a path in the checkout; NULL: where we stand */
-	const char *item;      /* NULL: the repository's own */
-	const char *phase;     /* "install" or "runtime"; NULL: runtime */
-	const char *purpose;   /* for session.json: "command", "shell" */
+	const char *repo;    /* a path in the checkout; NULL: where we stand */
+	const char *item;    /* NULL: the repository's own */
+	const char *phase;   /* "install" or "runtime"; NULL: runtime */
+	const char *purpose; /* for session.json: "command", "shell" */
 	bool keep, with_changes;
 	const char *const *argv;
 };

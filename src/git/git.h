@@ -49,7 +49,8 @@ struct kr_git_where {
 	int hold_fd;            /* a lock that the run holds to its end, also when we are killed; 0 or -1: none */
 	const char *const *extra_env; /* "NAME=value", NULL-terminated, beside ours; NULL: none */
 };
-/* The git program: the first one on the absolute entries of PATH, looked for once. NULL with KR_E_UNSUPPORTED. */
+/* The git program: the system's, else the first one on the absolute entries of PATH that lie in no checkout; looked for
+ * once. NULL with KR_E_UNSUPPORTED. */
 const char *kr_git_program(struct kr_error *err);
 /* argv: the verb and what follows it ("status", "-z", NULL), without "git". */
 int kr_git_start(const struct kr_git_where *where, const char *const argv[], struct kr_git_run *run,

@@ -97,20 +97,57 @@ is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* The absolute entries of PATH, so that no program is found through the current directory. */
-static const char *
-absolute_path_entries(struct kr_arena *arena)
+enum { SEARCH_PATH_BYTES = 65536 };
+
+/* Where a system keeps its programs: nobody's checkout lies there, so these come before what PATH says. */
+static const char *const system_places[] = {
+	"/usr/local/bin",
+	"/usr/bin",
+	"/bin",
+	"/run/current-system/sw/bin",
+};
+
+/*
+ * Whether a directory belongs to a checkout: the person's, or a worktree that a worker writes. A `git` found
+ * there (direnv, node_modules/.bin and .venv/bin put such places on PATH) would run what the repository says,
+ * on the host.
+ */
+static bool
+is_in_checkout(struct kr_arena *arena, const char *directory)
 {
-	const char *path = getenv("PATH"), *out = "";
+	char resolved[KR_PATH_MAX];
+	const char *at;
 
-	for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; *p;) {
+	if (!realpath(directory, resolved))
+		return false; /* nothing is found there either */
+	for (at = kr_arena_dup(arena, resolved); at[1]; at = kr_path_dirname(arena, at)) {
+		struct stat st;
+
+		if (lstat(kr_arena_printf(arena, "%s/.git", at), &st) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Where git and its helpers are looked for: no relative entry, none in a checkout. What is too long is left
+ * out. */
+static const char *
+search_path(struct kr_arena *arena)
+{
+	kr_auto_buf struct kr_buf out = KR_BUF(SEARCH_PATH_BYTES);
+	const char *path = getenv("PATH");
+
+	for (size_t i = 0; i < KR_COUNT(system_places); i++)
+		kr_buf_addf(&out, "%s%s", i ? ":" : "", system_places[i]);
+	for (const char *p = path ? path : ""; *p && !out.overflow;) {
 		size_t n = strcspn(p, ":");
+		const char *entry = kr_arena_dup_n(arena, p, n);
 
-		if (n && p[0] == '/')
-			out = kr_arena_printf(arena, "%s%s%.*s", out, *out ? ":" : "", (int)n, p);
+		if (entry[0] == '/' && n < KR_PATH_MAX && !is_in_checkout(arena, entry))
+			kr_buf_addf(&out, ":%s", entry);
 		p += n + (p[n] == ':');
 	}
-	return out;
+	return kr_arena_dup(arena, out.data);
 }
 
 const char *
@@ -121,7 +158,7 @@ kr_git_program(struct kr_error *err)
 
 	if (found[0])
 		return found;
-	for (const char *p = absolute_path_entries(&arena); *p;) {
+	for (const char *p = search_path(&arena); *p;) {
 		size_t n = strcspn(p, ":");
 		int len = snprintf(found, sizeof(found), "%.*s/git", (int)n, p);
 
@@ -169,7 +206,7 @@ add_pins(struct kr_arena *arena, struct kr_strs *env)
 static void
 env_fill(struct kr_arena *arena, const struct kr_git_where *where, struct kr_strs *env)
 {
-	add_env(arena, env, "PATH", absolute_path_entries(arena));
+	add_env(arena, env, "PATH", search_path(arena));
 	add_env(arena, env, "HOME", home_of_person());
 	for (size_t i = 0; i < KR_COUNT(passed_on); i++)
 		add_env(arena, env, passed_on[i], getenv(passed_on[i]));

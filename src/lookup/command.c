@@ -373,11 +373,33 @@ keep_link(struct finder *f, const char *path, const char *text)
 	say(f, "the link '%s' is made again inside, so that the name leads to the file", path);
 }
 
+/*
+ * A program reached through the bin/ of a Python virtual environment runs, since the real file is shown, but
+ * without the environment's packages: python looks for pyvenv.cfg beside the name it was called by.
+ */
+static void
+note_virtual_environment(struct finder *f, const char *link)
+{
+	const char *bin = kr_path_dirname(f->arena, link), *prefix = kr_path_dirname(f->arena, bin);
+	const char *mark = kr_path_join(f->arena, prefix, "pyvenv.cfg");
+
+	if (strcmp(kr_path_basename(bin), "bin") != 0 || is_shown(f, prefix) ||
+		within_any(&f->out->mounts, prefix) || f->in->fs->look(f->in->fs->context, mark).type != KR_FS_FILE)
+		return;
+	kr_strs_add(f->arena, &f->out->notes,
+		kr_arena_printf(f->arena,
+			"'%s' is of the Python virtual environment '%s', whose packages are not shown; add '%s' "
+			"to the sandbox's expose list",
+			f->command, prefix, prefix));
+}
+
 static void
 keep_links(struct finder *f)
 {
 	for (size_t i = 0; i + 1 < f->links.n; i += 2)
 		keep_link(f, f->links.v[i], f->links.v[i + 1]);
+	for (size_t i = 0; i < f->out->links.n && !f->out->notes.n; i += 2)
+		note_virtual_environment(f, f->out->links.v[i]);
 }
 
 /* ---- the two ways to name a command ---- */

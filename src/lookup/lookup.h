@@ -29,6 +29,7 @@ struct kr_lookup {
 	struct kr_strs mounts;     /* resolved directories to show read-only */
 	struct kr_strs mount_why;  /* one per mount */
 	struct kr_strs links;      /* pairs: path of a link outside every mount, its text; to be made again inside */
+	struct kr_strs notes;      /* what works in part only, each with the fix: a virtual environment that is not shown */
 	struct kr_strs steps;      /* the lookup told step by step, one sentence each */
 };
 

@@ -1,34 +1,43 @@
-/* Short helper runs: what a program prints, collected. posix_spawn only: forking a large process stalls it. */
+/* Starting programs. posix_spawn only: forking a large process stalls it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "os/sys.h"
 
-static int
-spawn_into(const char *path, const char *const argv[], const char *const envp[], int out_fd, pid_t *pid)
+int
+kr_spawn(const char *path, const posix_spawn_file_actions_t *actions, const char *const argv[],
+	const char *const envp[], pid_t *pid)
 {
-	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none, all;
 	int failed;
 
 	sigemptyset(&none);
 	sigfillset(&all);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
-	posix_spawn_file_actions_adddup2(&actions, out_fd, 2);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
-	failed = posix_spawn(pid, path, &actions, &attr, (char *const *)argv, (char *const *)envp);
+	failed = posix_spawn(pid, path, actions, &attr, (char *const *)argv, (char *const *)envp);
 	posix_spawnattr_destroy(&attr);
+	return failed;
+}
+
+static int
+spawn_into(const char *path, const char *const argv[], const char *const envp[], int out_fd, pid_t *pid)
+{
+	posix_spawn_file_actions_t actions;
+	int failed;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
+	posix_spawn_file_actions_adddup2(&actions, out_fd, 2);
+	failed = kr_spawn(path, &actions, argv, envp, pid);
 	posix_spawn_file_actions_destroy(&actions);
 	return failed;
 }

@@ -5,6 +5,7 @@
 #define KR_OS_SYS_H
 
 #include <signal.h>
+#include <spawn.h>
 #include <sys/types.h>
 
 #include "base/arena.h"
@@ -16,6 +17,13 @@ const char *kr_self_path(struct kr_arena *arena);
 
 /* A nameless file holding these bytes, at offset 0, close-on-exec; `name` shows up in diagnostics only. */
 int kr_memory_file(const char *name, const void *bytes, size_t n, struct kr_error *err);
+
+/*
+ * posix_spawn with every signal at its default and none blocked; exactly this environment. 0, or what posix_spawn says (an
+ * errno).
+ */
+int kr_spawn(const char *path, const posix_spawn_file_actions_t *actions, const char *const argv[],
+	const char *const envp[], pid_t *pid);
 
 /*
  * Runs a program to its end with exactly this environment, stdin from /dev/null, and collects stdout and stderr together

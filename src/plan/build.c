@@ -300,6 +300,8 @@ show_lookup(struct kr_build *b, const struct kr_lookup *found, struct kr_error *
 							 .check = KR_CHECK_PROTECT,
 							 .because = found->mount_why.v[i] });
 	}
+	for (size_t i = 0; i < found->notes.n; i++)
+		kr_build_note(b, "%s", found->notes.v[i]);
 	kr_build_links(b, &found->links, "the name of a command leads through it");
 	return 0;
 }
@@ -446,6 +448,44 @@ step_fresh(struct kr_build *b)
 				KR_STEP_LINK, .path = "/var/tmp", .source = "/tmp", .because = "/var/tmp is /tmp" });
 }
 
+/* The directory just below /tmp on the way to `path`; NULL when the path is not deeper than that. */
+static const char *
+below_tmp(const struct kr_build *b, const char *path)
+{
+	static const char tmp[] = "/tmp/";
+	size_t n = sizeof(tmp) - 1;
+
+	if (strncmp(path, tmp, n) != 0 || !strchr(path + n, '/'))
+		return NULL;
+	return kr_arena_dup_n(b->arena, path, n + strcspn(path + n, "/"));
+}
+
+static void
+seal(struct kr_build *b, const char *path)
+{
+	const char *top = below_tmp(b, path);
+
+	if (!top || in_a_show(b, top) || kr_strs_has(&b->sealed, top))
+		return;
+	kr_strs_add(b->arena, &b->sealed, top);
+	step(b, (struct kr_step){ KR_STEP_TMPFS, .path = top, .size_bytes = KR_SEALED_BYTES,
+				.inodes = KR_SEALED_INODES, .because = "holds places below; sealed" });
+}
+
+/*
+ * What lies in the host's /tmp is shown in the sandbox's own, where the worker could rename the directories
+ * above it and put others in their place. So those directories are on a file system of their own that is
+ * sealed at the end.
+ */
+static void
+step_sealed(struct kr_build *b)
+{
+	for (size_t i = 0; i < b->show_count; i++)
+		seal(b, b->shows[i].path);
+	for (size_t i = 0; i + 1 < b->links.n; i += 2)
+		seal(b, b->links.v[i]);
+}
+
 static void
 step_shows(struct kr_build *b)
 {
@@ -503,14 +543,18 @@ check_count(const struct kr_build *b, struct kr_error *err)
 static void
 make_steps(struct kr_build *b)
 {
-	size_t most = b->system_dirs.n + b->show_count + b->links.n / 2 + b->masks.n + 16;
+	size_t most = b->system_dirs.n + 3 * (b->show_count + b->links.n / 2) + b->masks.n + 16;
 
 	b->plan->steps = kr_arena_alloc(b->arena, most * sizeof(*b->plan->steps));
 	step_system(b);
 	step_fresh(b);
+	step_sealed(b);
 	step_shows(b);
 	step_links(b);
 	step_masks(b);
+	for (size_t k = 0; k < b->sealed.n; k++)
+		step(b, (struct kr_step){
+					KR_STEP_READ_ONLY, .path = b->sealed.v[k], .because = "only holds the places below it" });
 	step(b, (struct kr_step){
 				KR_STEP_READ_ONLY, .path = "/", .because = "nothing is added outside the places above" });
 	step(b, (struct kr_step){ KR_STEP_READ_ONLY, .path = "/dev", .because = "no device is added" });

@@ -25,11 +25,14 @@ struct kr_build {
 	struct kr_strs protected_real;  /* protected paths that links lead elsewhere, resolved */
 	struct kr_strs links;           /* pairs: a link to make again, its text */
 	struct kr_strs link_why;        /* one per pair */
+	struct kr_strs sealed;          /* directories in /tmp that hold places of the host */
 	struct kr_strs masks, mask_why; /* files that read as empty */
 };
 
 /* Where commands are looked up, and what the worker gets, when kraft's own PATH is unset. */
 #define KR_PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+
+enum { KR_SEALED_BYTES = 1 << 20, KR_SEALED_INODES = 4096 };
 
 #define kr_build_note(b, ...) \
 	kr_strs_add((b)->arena, &(b)->plan->notes, kr_arena_printf((b)->arena, __VA_ARGS__))

@@ -81,8 +81,8 @@ facts_to_json(const struct kr_session_facts *f)
 }
 
 /*
- * No fsync: after a crash of the system the session is gone with its host, and a start must not wait for a disk.
- * The file is written under another name first, so that a reader sees it whole and locked.
+ * No fsync: after a crash of the system the session is gone with its host, and a start must not wait for a
+ * disk. The file is written under another name first, so that a reader sees it whole and locked.
  */
 int
 kr_session_facts_write(int folder_fd, struct kr_session_facts *facts, struct kr_error *err)
@@ -177,7 +177,8 @@ host_lives(int folder_fd)
 }
 
 int
-kr_session_facts_read(struct kr_arena *arena, int folder_fd, struct kr_session_seen *out, struct kr_error *err)
+kr_session_facts_read(
+	struct kr_arena *arena, int folder_fd, struct kr_session_seen *out, struct kr_error *err)
 {
 	kr_auto_buf struct kr_buf bytes = KR_BUF(FACTS_BYTES);
 	struct kr_session_seen seen = { 0 };
@@ -213,7 +214,8 @@ kr_session_folder_open(const char *run_dir, const char *id, struct kr_error *err
 	int fd = -1;
 
 	if (is_id(id))
-		fd = kr_path_open(kr_arena_printf(&arena, "%s/sessions/%s", run_dir, id), O_RDONLY | O_DIRECTORY, NULL);
+		fd = kr_path_open(
+			kr_arena_printf(&arena, "%s/sessions/%s", run_dir, id), O_RDONLY | O_DIRECTORY, NULL);
 	kr_arena_fini(&arena);
 	if (fd < 0) {
 		kr_fail(err, KR_E_NOT_FOUND, "there is no session '%s'", id);
@@ -253,7 +255,8 @@ kr_session_list(struct kr_arena *arena, const char *run_dir, const char *item, s
 	}
 	for (const struct dirent *e; (e = readdir(dir));) {
 		struct kr_session_seen seen;
-		kr_auto_fd int folder = is_id(e->d_name) ? openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+		kr_auto_fd int folder =
+			is_id(e->d_name) ? openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
 
 		if (folder < 0 || kr_session_facts_read(arena, folder, &seen, NULL) < 0)
 			continue;

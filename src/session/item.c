@@ -22,7 +22,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -208,18 +207,9 @@ check_owner(const struct opening *o, struct kr_error *err)
 /* ---- making ---- */
 
 static int
-remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static int
 remove_half_made(const struct opening *o, struct kr_error *err)
 {
-	if (nftw(o->item->worktree, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0)
+	if (kr_tree_remove_at(o->dir_fd, o->item->id) < 0)
 		return kr_fail_errno(
 			err, KR_E_SYSTEM, errno, "cannot remove the half-made worktree '%s'", o->item->worktree);
 	return 0;

@@ -8,8 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,27 +61,6 @@ pass_stream(struct launch *launch, int fd, int as)
 		posix_spawn_file_actions_addopen(&launch->actions, as, "/dev/null", as ? O_WRONLY : O_RDONLY, 0);
 	else
 		posix_spawn_file_actions_adddup2(&launch->actions, fd, as);
-}
-
-static int
-spawn(struct launch *launch, const char *program, const char *const *environment, pid_t *pid, struct kr_error *err)
-{
-	posix_spawnattr_t attr;
-	sigset_t none, all;
-	int failed;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &all);
-	failed = posix_spawn(pid, program, &launch->actions, &attr, (char *const *)launch->argv.v,
-		(char *const *)environment);
-	posix_spawnattr_destroy(&attr);
-	if (failed)
-		return kr_fail_errno(err, KR_E_WALL, failed, "cannot start the launcher '%s'", program);
-	return 0;
 }
 
 /* The plan's variables as an environment for the launcher, and their names as --keep options. */
@@ -269,6 +246,7 @@ start_launcher(struct launch *launch, const struct kr_session_start *start, cons
 {
 	const char *program = kr_path_join(launch->arena, start->host->guest_dir, "init");
 	const char *const *block;
+	int failed;
 
 	word(launch, program);
 	word(launch, "launch");
@@ -277,7 +255,10 @@ start_launcher(struct launch *launch, const struct kr_session_start *start, cons
 	pass_stream(launch, start->stdin_fd, 0);
 	pass_stream(launch, start->stdout_fd, 1);
 	pass_stream(launch, start->stderr_fd, 2);
-	return spawn(launch, program, block, pid, err);
+	failed = kr_spawn(program, &launch->actions, launch->argv.v, block, pid);
+	if (failed)
+		return kr_fail_errno(err, KR_E_WALL, failed, "cannot start the launcher '%s'", program);
+	return 0;
 }
 
 int

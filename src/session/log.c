@@ -21,7 +21,9 @@ static const char *const index_names[] = { "log.idx", "log.1.idx", "log.2.idx" }
 #define MAGIC 0x31676f6c7466616bull /* "kraftlog1" shortened to eight bytes; this machine's byte order */
 enum { CHUNK = 16384, RECORDS = 256, CHECK_EVERY = 4 << 20, STREAM_SHIFT = 56 };
 
-#define CUT_MARK "\n[kraft: the log is cut here; the newest output is in log.1 and log.2, 'kraft view logs' shows both ends]\n"
+#define CUT_MARK                                                                                            \
+	"\n[kraft: the log is cut here; the newest output is in log.1 and log.2, 'kraft view logs' shows both " \
+	"ends]\n"
 
 struct header {
 	uint64_t magic, generation;
@@ -78,8 +80,8 @@ has_room(const struct kr_log *log)
 }
 
 /*
- * Files of a new part. A reader that finds the index at its name knows that the data beside it belongs to it: the
- * old index goes first, the new one comes last.
+ * Files of a new part. A reader that finds the index at its name knows that the data beside it belongs to it:
+ * the old index goes first, the new one comes last.
  */
 static int
 open_part(struct kr_log *log)
@@ -228,7 +230,8 @@ open_pair(int dir_fd, size_t part, struct opened_part *out)
 			return false;
 		out->data_fd = openat(dir_fd, data_names[part], flags);
 		if (out->data_fd >= 0 && fstat(out->index_fd, &opened) == 0 &&
-			fstatat(dir_fd, index_names[part], &now, AT_SYMLINK_NOFOLLOW) == 0 && opened.st_ino == now.st_ino &&
+			fstatat(dir_fd, index_names[part], &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+			opened.st_ino == now.st_ino &&
 			pread(out->index_fd, &out->header, sizeof(out->header), 0) == sizeof(out->header) &&
 			out->header.magic == MAGIC)
 			return true;
@@ -285,7 +288,8 @@ deliver(struct kr_log_reader *reader, struct visitor *v, const struct record *re
 
 	while (reader->data_at < end) {
 		uint64_t want = end - reader->data_at;
-		ssize_t got = pread(reader->data_fd, chunk, want < CHUNK ? (size_t)want : CHUNK, (off_t)reader->data_at);
+		ssize_t got =
+			pread(reader->data_fd, chunk, want < CHUNK ? (size_t)want : CHUNK, (off_t)reader->data_at);
 
 		if (got <= 0)
 			return kr_fail_errno(err, KR_E_SYSTEM, got < 0 ? errno : 0, "cannot read the log");
@@ -302,9 +306,9 @@ deliver(struct kr_log_reader *reader, struct visitor *v, const struct record *re
 }
 
 /*
- * What the open part holds beyond the reader's place. The size is read before the records: then every byte within it
- * has its record. The last record stays the present one, since more bytes may still come to it. Returns 1 when the
- * visitor had enough.
+ * What the open part holds beyond the reader's place. The size is read before the records: then every byte
+ * within it has its record. The last record stays the present one, since more bytes may still come to it.
+ * Returns 1 when the visitor had enough.
  */
 static int
 drain(struct kr_log_reader *reader, struct visitor *v, struct kr_error *err)
@@ -366,8 +370,8 @@ enter(struct kr_log_reader *reader, const struct opened_part *part, struct visit
 }
 
 long
-kr_log_reader_next(struct kr_log_reader *reader, int (*visit)(void *context, const struct kr_log_piece *piece),
-	void *context, struct kr_error *err)
+kr_log_reader_next(struct kr_log_reader *reader,
+	int (*visit)(void *context, const struct kr_log_piece *piece), void *context, struct kr_error *err)
 {
 	struct visitor v = { .visit = visit, .context = context };
 

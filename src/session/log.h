@@ -3,11 +3,12 @@
  *
  * In the session's folder, 0600:
  *     log      the first half of the limit, as it came; plain bytes, so any tool can read it
- *     log.1 log.2   what follows, a quarter of the limit each, taking turns: the newest part always stays whole
+ *     log.1 log.2   what follows, a quarter of the limit each, taking turns: the newest part always stays
+ * whole
  *     *.idx    beside each: a header, then one record per piece (where it starts, its stream, its time)
- * A part and its index together never pass the part's share, so the limit bounds the disk whatever the worker does.
- * What was dropped between the first part and the oldest that is left shows as a gap, which readers mark.
- * The log stops, and says why, when the disk has less than KR_LOG_RESERVE_BYTES left.
+ * A part and its index together never pass the part's share, so the limit bounds the disk whatever the worker
+ * does. What was dropped between the first part and the oldest that is left shows as a gap, which readers
+ * mark. The log stops, and says why, when the disk has less than KR_LOG_RESERVE_BYTES left.
  *
  * One writer, any number of readers meanwhile: a part is replaced by new files, never truncated.
  */
@@ -17,18 +18,18 @@
 #include "base/error.h"
 
 /* name in --json */
-#define KR_LOG_STREAMS(X)                                                                          \
-	X(OUTPUT, "output") /* the terminal's, or both in one pipe */                                  \
-	X(STDOUT, "stdout")                                                                            \
-	X(STDERR, "stderr")                                                                            \
-	X(NOTE, "kraft") /* a remark of ours: a gap, why a launch was refused */                       \
+#define KR_LOG_STREAMS(X)                                                    \
+	X(OUTPUT, "output") /* the terminal's, or both in one pipe */            \
+	X(STDOUT, "stdout")                                                      \
+	X(STDERR, "stderr")                                                      \
+	X(NOTE, "kraft") /* a remark of ours: a gap, why a launch was refused */ \
 	X(MARK, "mark")  /* where the first part is cut, for who reads the file itself; readers get none of it */
 
 enum kr_log_stream {
 #define X(stream, name) KR_LOG_##stream,
 	KR_LOG_STREAMS(X)
 #undef X
-	KR_LOG_STREAM_COUNT
+		KR_LOG_STREAM_COUNT
 };
 const char *kr_log_stream_name(enum kr_log_stream stream);
 
@@ -36,17 +37,17 @@ const char *kr_log_stream_name(enum kr_log_stream stream);
 #define KR_LOG_RESERVE_BYTES (128ull << 20)
 
 struct kr_log {
-	int dir_fd;              /* the session's folder; borrowed */
-	int data_fd, index_fd;   /* -1 until the first byte */
+	int dir_fd;            /* the session's folder; borrowed */
+	int data_fd, index_fd; /* -1 until the first byte */
 	uint64_t limit_bytes;
-	uint64_t generation;     /* 0: log; odd: log.1; even: log.2 */
-	uint64_t total;          /* bytes of output so far */
-	uint64_t part_bytes;     /* data of the present part */
+	uint64_t generation; /* 0: log; odd: log.1; even: log.2 */
+	uint64_t total;      /* bytes of output so far */
+	uint64_t part_bytes; /* data of the present part */
 	uint64_t part_records;
-	uint64_t unchecked;      /* bytes since the last look at the disk */
+	uint64_t unchecked; /* bytes since the last look at the disk */
 	uint64_t last_ms;
 	enum kr_log_stream last_stream;
-	int sys_errno;           /* why logging stopped; 0: it did not */
+	int sys_errno; /* why logging stopped; 0: it did not */
 };
 
 /* Makes no file: a silent session has no log. dir_fd is borrowed until kr_log_close. */
@@ -69,11 +70,12 @@ struct kr_log_reader {
 void kr_log_reader_init(struct kr_log_reader *reader, int dir_fd);
 void kr_log_reader_fini(struct kr_log_reader *reader);
 /*
- * Calls visit for everything that was added since the last call; visit returns -1 to stop. Returns the number of
- * pieces, 0 when there is nothing new, -1 with err (KR_E_SYSTEM: a part cannot be read, or its index is damaged).
+ * Calls visit for everything that was added since the last call; visit returns -1 to stop. Returns the number
+ * of pieces, 0 when there is nothing new, -1 with err (KR_E_SYSTEM: a part cannot be read, or its index is
+ * damaged).
  */
-long kr_log_reader_next(struct kr_log_reader *reader, int (*visit)(void *context, const struct kr_log_piece *piece),
-	void *context, struct kr_error *err);
+long kr_log_reader_next(struct kr_log_reader *reader,
+	int (*visit)(void *context, const struct kr_log_piece *piece), void *context, struct kr_error *err);
 
 /* The last up to n bytes of the log; returns how many. For a question about the end, not for showing it. */
 size_t kr_log_tail(int dir_fd, char *out, size_t n);

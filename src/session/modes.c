@@ -4,32 +4,28 @@
 
 enum { GROUND, ESCAPE, CSI, STRING, STRING_ESCAPE, CHARSET };
 
-/* Private modes that change what a person sees or types. `usual` is a fresh terminal's state. The order is that of the
- * reset: what makes the terminal send bytes first, the alternate screen after it, the cursor at the end. */
+/* Private modes that change what a person sees or types. `usual` is a fresh terminal's state. The order is
+ * that of the reset: what makes the terminal send bytes first, the alternate screen after it, the cursor at
+ * the end. */
 static const struct {
 	unsigned number;
 	bool usual;
 } modes_known[] = {
-	{ 9, false },    /* mouse, the oldest protocol */
-	{ 1000, false }, /* mouse buttons */
-	{ 1001, false }, /* mouse highlight */
-	{ 1002, false }, /* mouse while a button is down */
-	{ 1003, false }, /* mouse always */
-	{ 1004, false }, /* focus */
-	{ 1005, false }, /* mouse coordinates, three forms */
-	{ 1006, false },
-	{ 1015, false },
-	{ 1016, false },
-	{ 2004, false }, /* bracketed paste */
-	{ 2026, false }, /* synchronised output: nothing is drawn */
-	{ 2031, false }, /* colour scheme reports */
-	{ 2048, false }, /* size reports */
-	{ 1, false },    /* cursor keys of applications */
-	{ 47, false },   /* alternate screen, three forms */
-	{ 1047, false },
-	{ 1049, false },
-	{ 7, true },     /* wrapping at the margin */
-	{ 25, true },    /* the cursor is shown */
+	{ 9, false },                                                       /* mouse, the oldest protocol */
+	{ 1000, false },                                                    /* mouse buttons */
+	{ 1001, false },                                                    /* mouse highlight */
+	{ 1002, false },                                                    /* mouse while a button is down */
+	{ 1003, false },                                                    /* mouse always */
+	{ 1004, false },                                                    /* focus */
+	{ 1005, false },                                                    /* mouse coordinates, three forms */
+	{ 1006, false }, { 1015, false }, { 1016, false }, { 2004, false }, /* bracketed paste */
+	{ 2026, false },                               /* synchronised output: nothing is drawn */
+	{ 2031, false },                               /* colour scheme reports */
+	{ 2048, false },                               /* size reports */
+	{ 1, false },                                  /* cursor keys of applications */
+	{ 47, false },                                 /* alternate screen, three forms */
+	{ 1047, false }, { 1049, false }, { 7, true }, /* wrapping at the margin */
+	{ 25, true },                                  /* the cursor is shown */
 };
 _Static_assert(KR_COUNT(modes_known) <= 32, "one bit each");
 
@@ -131,12 +127,22 @@ after_escape(struct kr_modes *m, char c)
 		m->used = 0;
 		m->too_long = false;
 		break;
-	case ']': case 'P': case 'X': case '^': case '_':
+	case ']':
+	case 'P':
+	case 'X':
+	case '^':
+	case '_':
 		m->state = STRING;
 		m->used = 0;
 		m->params[m->used++] = c;
 		break;
-	case '(': case ')': case '*': case '+': case '#': case '%': case ' ':
+	case '(':
+	case ')':
+	case '*':
+	case '+':
+	case '#':
+	case '%':
+	case ' ':
 		m->state = CHARSET;
 		break;
 	case 'c':
@@ -244,5 +250,5 @@ kr_modes_reset(const struct kr_modes *m, struct kr_buf *out)
 			kr_buf_addf(out, "\033[?%u%c", modes_known[i].number, modes_known[i].usual ? 'h' : 'l');
 	if (m->region)
 		kr_buf_adds(out, "\0337\033[r\0338"); /* setting the region moves the cursor home */
-	kr_buf_adds(out, "\033(B\017\033[0m"); /* plain letters, plain colours */
+	kr_buf_adds(out, "\033(B\017\033[0m");    /* plain letters, plain colours */
 }

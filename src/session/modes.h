@@ -1,7 +1,7 @@
 /*
- * What a terminal program left switched on: watches the output that goes to the terminal and knows which modes would
- * outlive it, and whether it asked the terminal something whose answer may still come. Pure; the input is hostile, so
- * the state is small and bounded, and nothing but numbers is taken from it.
+ * What a terminal program left switched on: watches the output that goes to the terminal and knows which
+ * modes would outlive it, and whether it asked the terminal something whose answer may still come. Pure; the
+ * input is hostile, so the state is small and bounded, and nothing but numbers is taken from it.
  */
 #ifndef KR_SESSION_MODES_H
 #define KR_SESSION_MODES_H
@@ -14,7 +14,7 @@ struct kr_modes {
 	uint32_t on;       /* bits by place in the table of modes.c: differs from a fresh terminal */
 	unsigned keyboard; /* pushed keyboard protocol levels */
 	bool keypad, region, any_escape;
-	uint64_t queries;  /* questions asked so far */
+	uint64_t queries; /* questions asked so far */
 	/* the parser: */
 	unsigned state;
 	size_t used;

@@ -24,7 +24,8 @@ ends_path(unsigned char c)
 	return c <= ' ' || c == 0x7f || strchr("'\"`()[]{}<>:,;|*?$&!\\", c) != NULL;
 }
 
-/* Length of the escape sequence at s, which starts with ESC: control sequences and strings whole, others two bytes. */
+/* Length of the escape sequence at s, which starts with ESC: control sequences and strings whole, others two
+ * bytes. */
 static size_t
 escape_length(const char *s, size_t n)
 {
@@ -139,8 +140,8 @@ kr_outside_is_visible(const struct kr_plan *plan, const char *path)
 static bool
 is_far(const char *type, size_t n)
 {
-	static const char *const far[] = { "autofs", "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre",
-		"glusterfs", "ncpfs", "coda" };
+	static const char *const far[] = { "autofs", "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph",
+		"lustre", "glusterfs", "ncpfs", "coda" };
 
 	if (n >= 4 && strncmp(type, "fuse", 4) == 0)
 		return true;
@@ -224,7 +225,8 @@ may_expose(const struct judge *j, const char *path)
 	return !kr_protect_why(j->arena, &j->host->places, path);
 }
 
-/* A file's directory, since what lies beside it is needed as a rule; the file itself where that is refused. */
+/* A file's directory, since what lies beside it is needed as a rule; the file itself where that is refused.
+ */
 static const char *
 proposal(const struct judge *j, const char *path, enum kr_fs_type type)
 {
@@ -235,7 +237,8 @@ proposal(const struct judge *j, const char *path, enum kr_fs_type type)
 	return may_expose(j, path) ? as_expose(j, path) : NULL;
 }
 
-/* Every look goes component by component, so that a link on the way does not lead to a place that was not judged. */
+/* Every look goes component by component, so that a link on the way does not lead to a place that was not
+ * judged. */
 static bool
 exists(const struct judge *j, const char *path, enum kr_fs_type *type)
 {
@@ -282,8 +285,8 @@ judge(struct judge *j, const char *path, struct kr_outside *out)
 }
 
 size_t
-kr_outside_find(struct kr_arena *arena, const struct kr_host *host, const struct kr_plan *plan, const char *bytes,
-	size_t n, struct kr_outside out[KR_OUTSIDE_MAX])
+kr_outside_find(struct kr_arena *arena, const struct kr_host *host, const struct kr_plan *plan,
+	const char *bytes, size_t n, struct kr_outside out[KR_OUTSIDE_MAX])
 {
 	struct judge j = { .arena = arena, .host = host, .plan = plan };
 	kr_auto_buf struct kr_buf mounts = KR_BUF(MOUNTS_BYTES);
@@ -299,7 +302,8 @@ kr_outside_find(struct kr_arena *arena, const struct kr_host *host, const struct
 		if (!judge(&j, path, &out[found]))
 			continue;
 		for (size_t i = 0; i < found; i++)
-			again = again || strcmp(out[i].expose ? out[i].expose : "", out[found].expose ? out[found].expose : "") == 0;
+			again = again || strcmp(out[i].expose ? out[i].expose : "",
+								 out[found].expose ? out[found].expose : "") == 0;
 		found += !again;
 	}
 	return found;

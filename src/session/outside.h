@@ -1,8 +1,8 @@
 /*
- * Why a command failed, as far as a path tells: absolute paths in the end of its output that exist on this host but
- * not in its view. The output is hostile; so this only looks (lstat), never opens, never leaves local file systems
- * (a path may name an automount or a dead network mount), looks at a few paths only, and proposes nothing that the
- * rules for expose would refuse.
+ * Why a command failed, as far as a path tells: absolute paths in the end of its output that exist on this
+ * host but not in its view. The output is hostile; so this only looks (lstat), never opens, never leaves
+ * local file systems (a path may name an automount or a dead network mount), looks at a few paths only, and
+ * proposes nothing that the rules for expose would refuse.
  */
 #ifndef KR_SESSION_OUTSIDE_H
 #define KR_SESSION_OUTSIDE_H
@@ -17,8 +17,8 @@ enum {
 };
 
 /*
- * The next absolute path in a text, from *at on, cleaned, into path; false at the end. Escape sequences count as
- * blanks, trailing punctuation does not belong to it, and "https://host/x" is none. Pure.
+ * The next absolute path in a text, from *at on, cleaned, into path; false at the end. Escape sequences count
+ * as blanks, trailing punctuation does not belong to it, and "https://host/x" is none. Pure.
  */
 bool kr_outside_next(const char *bytes, size_t n, size_t *at, char path[KR_OUTSIDE_PATH]);
 
@@ -27,8 +27,8 @@ bool kr_outside_is_visible(const struct kr_plan *plan, const char *path);
 
 struct kr_outside {
 	const char *path;   /* as the output has it, clean */
-	const char *expose; /* what to write in `expose`, "~/" for the home directory; NULL: it lies in the checkout, which
-	                     * is never shown: the worktree has its own copy */
+	const char *expose; /* what to write in `expose`, "~/" for the home directory; NULL: it lies in the
+						 * checkout, which is never shown: the worktree has its own copy */
 };
 size_t kr_outside_find(struct kr_arena *arena, const struct kr_host *host, const struct kr_plan *plan,
 	const char *bytes, size_t n, struct kr_outside out[KR_OUTSIDE_MAX]);

@@ -35,12 +35,12 @@ enum {
 /* One direction of one stream, with at most one buffer in between: it reads only when the buffer is empty. */
 struct channel {
 	int from, to;
-	bool own_to;              /* `to` is our own open file description */
+	bool own_to; /* `to` is our own open file description */
 	bool to_is_socket;
-	size_t to_safe;           /* 0: writing never blocks; else bytes that POLLOUT promises */
+	size_t to_safe; /* 0: writing never blocks; else bytes that POLLOUT promises */
 	bool logged;
 	enum kr_log_stream stream;
-	int64_t quiet_until;      /* monotonic ms; 0: reads */
+	int64_t quiet_until; /* monotonic ms; 0: reads */
 	size_t start, len;
 	char bytes[CHANNEL_BYTES];
 };
@@ -50,20 +50,21 @@ enum { INPUT, OUTPUT, ERRORS, CHANNELS };
 struct kr_relay {
 	struct kr_relay_want want;
 	struct channel channel[CHANNELS];
-	int worker[CHANNELS];     /* the worker's ends, until it is followed */
+	int worker[CHANNELS]; /* the worker's ends, until it is followed */
 	int control, lifeline, signals, watch;
 	pid_t launcher;
 	struct kr_terminal terminal;
 	bool input_is_tty;
+	int input_rest; /* the worker's end of its stdin when ours is a file; see give_back_input */
 	struct kr_modes modes;
-	int64_t query_at;         /* monotonic ms of the last question; 0: none */
+	int64_t query_at; /* monotonic ms of the last question; 0: none */
 	char message[sizeof(struct kg_message)];
 	size_t message_len;
 	sigset_t mask_before;
 	struct sigaction pipe_before, ttin_before;
 	bool signals_taken;
 	bool got_exit, launcher_gone, command_stopped, abandon;
-	size_t rest;              /* read since the launcher's end, at most */
+	size_t rest; /* read since the launcher's end, at most */
 	int64_t interrupted_at, kill_at, hard_at;
 	struct kr_session_end end;
 };
@@ -85,12 +86,13 @@ same_file(int a, int b)
 	struct stat x, y;
 
 	return a >= 0 && b >= 0 && fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
-		x.st_ino == y.st_ino;
+		   x.st_ino == y.st_ino;
 }
 
 /*
- * How to write to a descriptor of ours without ever blocking on it: through an open file description that is only ours
- * (O_NONBLOCK on a shared one would change the shell's), else in pieces that POLLOUT promises room for.
+ * How to write to a descriptor of ours without ever blocking on it: through an open file description that is
+ * only ours (O_NONBLOCK on a shared one would change the shell's), else in pieces that POLLOUT promises room
+ * for.
  */
 static void
 set_target(struct channel *c, int fd)
@@ -131,6 +133,7 @@ make_streams(struct kr_relay *r, struct kr_error *err)
 {
 	struct channel *in = &r->channel[INPUT], *out = &r->channel[OUTPUT], *errors = &r->channel[ERRORS];
 	bool joined = !r->want.terminal && same_file(r->want.out, r->want.err);
+	struct stat st;
 
 	in->from = r->want.in;
 	set_target(out, r->want.out);
@@ -139,7 +142,8 @@ make_streams(struct kr_relay *r, struct kr_error *err)
 	errors->stream = KR_LOG_STDERR;
 	if (!joined)
 		set_target(errors, r->want.err);
-	/* Under a terminal the worker's streams come from the init; what launcher and bubblewrap say takes this pipe. */
+	/* Under a terminal the worker's streams come from the init; what launcher and bubblewrap say takes this
+	 * pipe. */
 	if (!joined && make_pipe(&errors->from, &r->worker[ERRORS], false, err) < 0)
 		return -1;
 	if (r->want.terminal)
@@ -149,10 +153,13 @@ make_streams(struct kr_relay *r, struct kr_error *err)
 		return -1;
 	if (in->from < 0)
 		kr_close_p(&in->to);
+	else if (fstat(in->from, &st) == 0 && S_ISREG(st.st_mode))
+		r->input_rest = fcntl(r->worker[INPUT], F_DUPFD_CLOEXEC, 0);
 	return 0;
 }
 
-/* A signal that was ignored when we started stays ignored, for the command too: nohup, background jobs of old shells. */
+/* A signal that was ignored when we started stays ignored, for the command too: nohup, background jobs of old
+ * shells. */
 static int
 take_signals(struct kr_relay *r, struct kr_error *err)
 {
@@ -181,7 +188,7 @@ kr_relay_new(const struct kr_relay_want *want, struct kr_error *err)
 	struct kr_relay *r = kr_xcalloc(1, sizeof(*r));
 
 	r->want = *want;
-	r->control = r->lifeline = r->signals = r->watch = r->terminal.fd = -1;
+	r->control = r->lifeline = r->signals = r->watch = r->terminal.fd = r->input_rest = -1;
 	for (int i = 0; i < CHANNELS; i++)
 		r->channel[i].from = r->channel[i].to = r->worker[i] = -1;
 	r->end.wall = -1;
@@ -221,6 +228,7 @@ kr_relay_free(struct kr_relay *r)
 		close_channel(r, i);
 		kr_close_p(&r->worker[i]);
 	}
+	kr_close_p(&r->input_rest);
 	kr_close_p(&r->control);
 	kr_close_p(&r->lifeline);
 	kr_close_p(&r->signals);
@@ -250,7 +258,7 @@ tell(struct kr_relay *r, enum kg_type type, int a)
 
 	/* Sixteen bytes fit a socket or do not; a full one means that nobody in there listens. */
 	return r->control >= 0 &&
-		send(r->control, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(message);
+		   send(r->control, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(message);
 }
 
 static void
@@ -266,7 +274,8 @@ kill_sandbox(struct kr_relay *r)
 		r->hard_at = now_ms() + HARD_MS;
 }
 
-/* The launcher does not answer: its death takes the sandbox down (OS-LCH-04). It is not reaped, so its pid is its. */
+/* The launcher does not answer: its death takes the sandbox down (OS-LCH-04). It is not reaped, so its pid is
+ * its. */
 static void
 kill_launcher(struct kr_relay *r)
 {
@@ -333,7 +342,7 @@ flush(struct kr_relay *r, int which)
 	while (c->len && c->to >= 0) {
 		size_t want = c->to_safe && c->to_safe < c->len ? c->to_safe : c->len;
 		ssize_t done = c->to_is_socket ? send(c->to, c->bytes + c->start, want, MSG_DONTWAIT | MSG_NOSIGNAL)
-			: write(c->to, c->bytes + c->start, want);
+									   : write(c->to, c->bytes + c->start, want);
 
 		if (done < 0 && errno == EINTR)
 			continue;
@@ -359,7 +368,8 @@ source_ended(struct kr_relay *r, int which, int failed)
 {
 	struct channel *c = &r->channel[which];
 
-	if (which == INPUT && failed == EIO && r->input_is_tty && !kr_terminal_is_ours(&(struct kr_terminal){ .fd = c->from }))
+	if (which == INPUT && failed == EIO && r->input_is_tty &&
+		!kr_terminal_is_ours(&(struct kr_terminal){ .fd = c->from }))
 		return; /* went to the background in this moment */
 	if (which == INPUT) {
 		if (r->want.terminal) {
@@ -416,7 +426,8 @@ resize(struct kr_relay *r)
 	(void)ioctl(master, TIOCSWINSZ, &size); /* the foreground group inside gets SIGWINCH by it */
 }
 
-/* Only a pseudo-terminal's master, and only the first: the worker may become the init, and sends what it likes. */
+/* Only a pseudo-terminal's master, and only the first: the worker may become the init, and sends what it
+ * likes. */
 static void
 take_master(struct kr_relay *r, int fd)
 {
@@ -455,9 +466,9 @@ go_on(struct kr_relay *r)
 }
 
 /*
- * Stops us as the shell's job that we are. TSTP and not STOP: the kernel does not deliver it to a group that nobody
- * could continue, and then we go on at once. With a terminal the key reached nobody but the command, so the whole group
- * is told; without one the group has had its own signal.
+ * Stops us as the shell's job that we are. TSTP and not STOP: the kernel does not deliver it to a group that
+ * nobody could continue, and then we go on at once. With a terminal the key reached nobody but the command,
+ * so the whole group is told; without one the group has had its own signal.
  */
 static void
 stop_ourselves(struct kr_relay *r, int signal)
@@ -475,7 +486,8 @@ stop_ourselves(struct kr_relay *r, int signal)
 	go_on(r);
 }
 
-/* Gives our terminal back in the state we got it. A clean program is believed to have left what it wanted to leave. */
+/* Gives our terminal back in the state we got it. A clean program is believed to have left what it wanted to
+ * leave. */
 static void
 give_back_terminal(struct kr_relay *r)
 {
@@ -526,7 +538,8 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 	case KG_LAUNCH_FAILED:
 		if (m->a == KG_FAULT_NAMESPACE)
 			break; /* it goes on without */
-		r->end.fault = m->a > KG_FAULT_NONE && m->a <= KG_FAULT_INTERNAL ? (enum kg_fault)m->a : KG_FAULT_INTERNAL;
+		r->end.fault =
+			m->a > KG_FAULT_NONE && m->a <= KG_FAULT_INTERNAL ? (enum kg_fault)m->a : KG_FAULT_INTERNAL;
 		r->end.fault_errno = m->b;
 		break;
 	default: /* KG_TERMINAL came with its descriptor; anything else is nobody's */
@@ -628,6 +641,22 @@ on_signal(struct kr_relay *r, int signal)
 	}
 }
 
+/*
+ * A file is read ahead of the command, which may want less of it. What it left is put back, as if it had read
+ * by itself: `while read line; do kraft run ...; done <list` depends on it. A pipe or a terminal cannot be
+ * put back.
+ */
+static void
+give_back_input(struct kr_relay *r)
+{
+	int left = 0;
+
+	if (r->input_rest < 0 || ioctl(r->input_rest, FIONREAD, &left) < 0)
+		return;
+	(void)lseek(r->want.in, -((off_t)left + (off_t)r->channel[INPUT].len),
+		SEEK_CUR); /* a file that seeks, or nothing to do */
+}
+
 static void
 on_launcher_gone(struct kr_relay *r)
 {
@@ -640,6 +669,7 @@ on_launcher_gone(struct kr_relay *r)
 	while (r->control >= 0 && receive(r))
 		;
 	kr_close_p(&r->control);
+	give_back_input(r);
 	close_channel(r, INPUT);
 }
 
@@ -662,7 +692,15 @@ may_read_input(struct kr_relay *r)
 	return true;
 }
 
-enum { POLL_CONTROL, POLL_SIGNALS, POLL_LAUNCHER, POLL_SIDE, POLL_READ, POLL_WRITE = POLL_READ + CHANNELS, POLLS = POLL_WRITE + CHANNELS };
+enum {
+	POLL_CONTROL,
+	POLL_SIGNALS,
+	POLL_LAUNCHER,
+	POLL_SIDE,
+	POLL_READ,
+	POLL_WRITE = POLL_READ + CHANNELS,
+	POLLS = POLL_WRITE + CHANNELS
+};
 
 static void
 fill_polls(struct kr_relay *r, struct pollfd polls[POLLS], int64_t now)
@@ -688,10 +726,12 @@ static int
 timeout_ms(const struct kr_relay *r, int64_t now)
 {
 	int64_t until = INT64_MAX;
-	const int64_t times[] = { r->kill_at, r->hard_at, r->channel[OUTPUT].quiet_until > now ? r->channel[OUTPUT].quiet_until : 0,
+	const int64_t times[] = { r->kill_at, r->hard_at,
+		r->channel[OUTPUT].quiet_until > now ? r->channel[OUTPUT].quiet_until : 0,
 		r->input_is_tty && r->channel[INPUT].from >= 0 &&
 				!kr_terminal_is_ours(&(struct kr_terminal){ .fd = r->channel[INPUT].from })
-			? now + BACKGROUND_MS : 0 };
+			? now + BACKGROUND_MS
+			: 0 };
 
 	for (size_t i = 0; i < KR_COUNT(times); i++)
 		if (times[i] && times[i] < until)
@@ -753,8 +793,8 @@ turn(struct kr_relay *r, struct kr_error *err)
 }
 
 /*
- * After the launcher: everything that could write is gone, so what is in the pipes is all there will be. Bounded all
- * the same: a process that got away must not hold us by writing on.
+ * After the launcher: everything that could write is gone, so what is in the pipes is all there will be.
+ * Bounded all the same: a process that got away must not hold us by writing on.
  */
 static bool
 is_drained(struct kr_relay *r)
@@ -777,7 +817,8 @@ is_drained(struct kr_relay *r)
 static void
 find_end(struct kr_relay *r)
 {
-	kr_auto_fd int folder = r->got_exit || !r->want.folder ? -1 : open(r->want.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	kr_auto_fd int folder =
+		r->got_exit || !r->want.folder ? -1 : open(r->want.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	kr_auto_buf struct kr_buf bytes = KR_BUF(128);
 	int code, signal;
 
@@ -795,7 +836,8 @@ find_end(struct kr_relay *r)
 }
 
 int
-kr_relay_follow(struct kr_relay *r, struct kr_session *session, struct kr_session_end *end, struct kr_error *err)
+kr_relay_follow(
+	struct kr_relay *r, struct kr_session *session, struct kr_session_end *end, struct kr_error *err)
 {
 	int result = 0;
 
@@ -830,7 +872,8 @@ kr_session_exit_status(const struct kr_session_end *end)
 	if (end->signal)
 		return 128 + end->signal;
 	if (!end->started && end->exec_errno)
-		return end->exec_errno == EACCES || end->exec_errno == ENOEXEC ? KG_EXIT_NOT_EXECUTABLE : KG_EXIT_NOT_FOUND;
+		return end->exec_errno == EACCES || end->exec_errno == ENOEXEC ? KG_EXIT_NOT_EXECUTABLE
+																	   : KG_EXIT_NOT_FOUND;
 	if (!end->started)
 		return KG_EXIT_REFUSED;
 	return end->code;

@@ -1,12 +1,14 @@
 /*
  * The foreground relay: follows a launched session to its end, between our own streams and the worker's.
  *
- * One poll loop, no threads. The worker never holds a descriptor of ours: pipes of our making, or a pseudo-terminal
- * that the init makes inside; a descriptor of ours could be opened again through /proc for more than it was given for.
+ * One poll loop, no threads. The worker never holds a descriptor of ours: pipes of our making, or a
+ * pseudo-terminal that the init makes inside; a descriptor of ours could be opened again through /proc for
+ * more than it was given for.
  *
- * With a terminal: keys go in as they are, so Ctrl-C and Ctrl-Z are the inner line discipline's. When the init reports
- * that the command stopped, our terminal is put back and our whole process group stops, as a shell's job does; after
- * SIGCONT everything goes on. Where nobody could continue us (an orphaned group), the command is continued at once.
+ * With a terminal: keys go in as they are, so Ctrl-C and Ctrl-Z are the inner line discipline's. When the
+ * init reports that the command stopped, our terminal is put back and our whole process group stops, as a
+ * shell's job does; after SIGCONT everything goes on. Where nobody could continue us (an orphaned group), the
+ * command is continued at once.
  *
  * With pipes: INT, QUIT, TERM, HUP, TSTP and CONT that reach us are passed on, once each.
  *     a second INT or QUIT within two seconds, ten seconds after TERM    the sandbox is ended
@@ -14,8 +16,8 @@
  *     our reader is slow            we stop reading the worker: 32 KiB per stream, no more is held
  * When stdout and stderr are one file the worker gets one pipe for both, and its order of writing is kept.
  *
- * The end is the launcher's: then every process inside is gone, the pipes are read empty, and nobody who kept them open
- * can hold us (PROC-03).
+ * The end is the launcher's: then every process inside is gone, the pipes are read empty, and nobody who kept
+ * them open can hold us (PROC-03).
  */
 #ifndef KR_SESSION_RELAY_H
 #define KR_SESSION_RELAY_H
@@ -25,13 +27,13 @@
 #include "session/session.h"
 
 struct kr_relay_want {
-	bool terminal;      /* in and out are terminals; err is where launcher and bubblewrap speak, and the command's own
-	                     * stderr when it was sent elsewhere */
+	bool terminal; /* in and out are terminals; err is where launcher and bubblewrap speak, and the command's
+					* own stderr when it was sent elsewhere */
 	int in, out, err;   /* ours, borrowed; -1: nothing to read, log only */
 	const char *folder; /* of the session, for the exit file when the control socket ends without a word */
 	struct kr_log *log; /* may be NULL */
-	/* Something else to look after meanwhile: called when side_fd is readable; false: it is finished and not watched any
-	 * more. side_fd -1: nothing. */
+	/* Something else to look after meanwhile: called when side_fd is readable; false: it is finished and not
+	 * watched any more. side_fd -1: nothing. */
 	int side_fd;
 	bool (*on_side)(void *context);
 	void *side_context;
@@ -44,9 +46,10 @@ struct kr_session_end {
 	int exec_errno;      /* not started: exec failed with it */
 	enum kg_fault fault; /* not started: launcher or init could not do their part */
 	int fault_errno;
-	int wall;            /* not started: index in the verify block of a mount that is not what was checked; -1 */
-	uint64_t out_bytes;  /* what the worker wrote */
-	int write_errno;     /* our stdout or stderr took no more, and not because its reader went away; 0: no such thing */
+	int wall; /* not started: index in the verify block of a mount that is not what was checked; -1 */
+	uint64_t out_bytes; /* what the worker wrote */
+	int write_errno;    /* our stdout or stderr took no more, and not because its reader went away; 0: no such
+						   thing */
 };
 
 struct kr_relay;
@@ -57,8 +60,8 @@ void kr_relay_free(struct kr_relay *relay); /* NULL is fine; restores the termin
 /* The worker's ends, for the launch; they stay the relay's, which closes them when it follows. */
 void kr_relay_worker_ends(const struct kr_relay *relay, int *in, int *out, int *err);
 /* Blocks until the session is over. Takes over the session's descriptors and reaps the launcher. */
-int kr_relay_follow(struct kr_relay *relay, struct kr_session *session, struct kr_session_end *end,
-	struct kr_error *err);
+int kr_relay_follow(
+	struct kr_relay *relay, struct kr_session *session, struct kr_session_end *end, struct kr_error *err);
 
 /* The exit status of kraft for an end: the command's, or 128 + signal, or 125 to 127. */
 int kr_session_exit_status(const struct kr_session_end *end);

@@ -1,6 +1,6 @@
 /*
- * What sessions leave behind, bounded. Runs at the end of a session, never at a start: a person waits for the start.
- * Works relative to descriptors, without following links, and removes only names that kraft makes.
+ * What sessions leave behind, bounded. Runs at the end of a session, never at a start: a person waits for the
+ * start. Works relative to descriptors, without following links, and removes only names that kraft makes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +34,8 @@ static bool
 is_over(int sessions_fd, const char *id)
 {
 	kr_auto_fd int folder = openat(sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	kr_auto_fd int facts = folder < 0 ? -1 : openat(folder, "session.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	kr_auto_fd int facts =
+		folder < 0 ? -1 : openat(folder, "session.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 
 	if (folder < 0)
@@ -42,32 +43,6 @@ is_over(int sessions_fd, const char *id)
 	if (facts >= 0)
 		return flock(facts, LOCK_SH | LOCK_NB) == 0;
 	return fstat(folder, &st) == 0 && time(NULL) - st.st_mtime > BEING_MADE_S;
-}
-
-/* Everything in a folder of ours; it holds no directories. */
-static void
-empty_folder(int parent, const char *name)
-{
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir) {
-		kr_close_p(&fd);
-		return;
-	}
-	for (const struct dirent *e; (e = readdir(dir));)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			(void)unlinkat(fd, e->d_name, 0); /* a directory stays, and then so does the folder */
-	closedir(dir);
-}
-
-static void
-remove_folder(int parent, const char *name)
-{
-	if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
-		return;
-	empty_folder(parent, name);
-	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 struct aged {
@@ -135,7 +110,7 @@ remove_oldest(int sessions_fd, size_t count)
 		qsort(ages.v, ages.n, sizeof(*ages.v), oldest_first);
 	for (size_t i = 0; i + KR_SESSION_KEPT_LEAST < ages.n; i++)
 		if (is_over(sessions_fd, ages.v[i].id))
-			remove_folder(sessions_fd, ages.v[i].id);
+			(void)kr_tree_remove_at(sessions_fd, ages.v[i].id);
 	free(ages.v);
 }
 
@@ -149,14 +124,15 @@ sweep_channel(void *context, const char *id)
 	struct channels *c = context;
 
 	if (is_over(c->sessions_fd, id))
-		remove_folder(c->fd, id);
+		(void)kr_tree_remove_at(c->fd, id);
 }
 
 void
 kr_session_sweep(const char *run_dir)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena), channels = open_below(run_dir, "sn", &arena);
+	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena),
+				   channels = open_below(run_dir, "sn", &arena);
 	size_t count;
 
 	if (sessions < 0)

@@ -10,11 +10,13 @@ enum { DRAIN_SILENCE_MS = 30, DRAIN_MS = 200 };
 
 static const int crash_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 
-/* For the crash handler alone, which gets no context: the one terminal that is raw now, and who else wants to know. */
+/* For the crash handler alone, which gets no context: the one terminal that is raw now, and who else wants to
+ * know. */
 static struct kr_terminal *volatile raw_now;
 static struct sigaction handled_before[KR_COUNT(crash_signals)];
 
-/* Returning repeats what crashed, now with the handler that was there before; what was only sent is sent again. */
+/* Returning repeats what crashed, now with the handler that was there before; what was only sent is sent
+ * again. */
 static void
 crashed(int signal, siginfo_t *info, void *context)
 {

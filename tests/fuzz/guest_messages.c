@@ -1,7 +1,7 @@
 /*
- * What a hostile init could say to the launcher, and malformed blocks of the start message. The first byte chooses the
- * reader. Whatever comes in: no read beyond the bytes, one descriptor at most, nothing after the last word, and a result
- * that fits the exit file.
+ * What a hostile init could say to the launcher, and malformed blocks of the start message. The first byte
+ * chooses the reader. Whatever comes in: no read beyond the bytes, one descriptor at most, nothing after the
+ * last word, and a result that fits the exit file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,8 @@ talk(const uint8_t *data, size_t size)
 	struct kg_talk talk = { 0 };
 	size_t descriptors = 0;
 
-	for (; size >= 1 + sizeof(struct kg_message); data += 1 + sizeof(struct kg_message),
-		size -= 1 + sizeof(struct kg_message)) {
+	for (; size >= 1 + sizeof(struct kg_message);
+		 data += 1 + sizeof(struct kg_message), size -= 1 + sizeof(struct kg_message)) {
 		struct kg_talk before = talk;
 		struct kg_message message;
 		bool taken;
@@ -85,7 +85,8 @@ uncap(const char *args, size_t size)
 	KR_BUG_IF(n > size + KG_UNCAP_ROOM);
 	for (size_t i = 0; i + 5 <= n && n; i++)
 		KR_BUG_IF(i && out[i - 1] == '\0' && memcmp(out + i, "/s/t", 5) == 0 && i >= 8 &&
-			memcmp(out + i - 8, "\0--bind", 8) == 0 && i + 10 <= n && memcmp(out + i + 5, "/tmp", 5) == 0);
+				  memcmp(out + i - 8, "\0--bind", 8) == 0 && i + 10 <= n &&
+				  memcmp(out + i + 5, "/tmp", 5) == 0);
 	free(out);
 }
 

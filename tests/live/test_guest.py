@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# kraft-test: timeout 1200
 """The guest program by itself: launcher, bubblewrap and init, started with hand-written arguments, as an ordinary user.
 
 Names carry the ledger's and the security cases' ids. A test of a wall has its positive control beside it. TAP on stdout;

@@ -142,6 +142,33 @@ files_are_replaced_whole(void **state)
 }
 
 static void
+trees_are_removed_and_links_are_not_followed(void **state)
+{
+	char top[] = "/tmp/kraft-unit-XXXXXX";
+	kr_auto_fd int dir = -1, file = -1;
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	dir = open(top, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	assert_int_equal(mkdirat(dir, "keep", 0700), 0);
+	file = openat(dir, "keep/file", O_CREAT | O_WRONLY, 0600);
+	assert_true(file >= 0);
+	assert_int_equal(mkdirat(dir, "tree", 0700), 0);
+	assert_int_equal(mkdirat(dir, "tree/a", 0700), 0);
+	assert_int_equal(mkdirat(dir, "tree/a/b", 0700), 0);
+	assert_int_equal(symlinkat("../../keep", dir, "tree/a/link"), 0);
+	assert_int_equal(mkfifoat(dir, "tree/a/b/fifo", 0600), 0);
+	assert_int_equal(symlinkat("keep", dir, "link"), 0);
+	assert_int_equal(kr_tree_remove_at(dir, "tree"), 0);
+	assert_int_equal(faccessat(dir, "tree", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+	assert_int_equal(kr_tree_remove_at(dir, "link"), 0); /* the link itself */
+	assert_int_equal(kr_tree_remove_at(dir, "never"), 0);
+	assert_int_equal(faccessat(dir, "keep/file", F_OK, 0), 0);
+	assert_int_equal(kr_tree_remove_at(dir, "keep"), 0);
+	assert_int_equal(rmdir(top), 0);
+}
+
+static void
 errors_keep_their_place(void **state)
 {
 	struct kr_error err = { 0 };
@@ -164,6 +191,7 @@ main(void)
 		cmocka_unit_test(open_refuses_links_anywhere),
 		cmocka_unit_test(buffers_stop_at_their_maximum),
 		cmocka_unit_test(files_are_replaced_whole),
+		cmocka_unit_test(trees_are_removed_and_links_are_not_followed),
 		cmocka_unit_test(errors_keep_their_place),
 	};
 

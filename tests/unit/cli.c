@@ -127,7 +127,8 @@ wrong_command_lines_name_the_fix(void **state)
 static void
 unknown_commands_suggest_the_nearest(void **state)
 {
-	char first[] = "compltion", far[] = "zzzzzz", *near_words[] = { first, NULL }, *far_words[] = { far, NULL };
+	char first[] = "compltion", far[] = "zzzzzz", *near_words[] = { first, NULL },
+		 *far_words[] = { far, NULL };
 	struct kr_error err = { 0 };
 	int used = 0;
 

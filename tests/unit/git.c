@@ -291,17 +291,30 @@ our_environment_does_not_steer_git(void **state)
 	assert_non_null(strstr(seen, "GIT_NO_LAZY_FETCH=1\n"));
 }
 
+/* PROC-17 and its kind: what a checkout, a worktree or the current directory offers as a program is not run
+ * on the host. */
 static void
-relative_path_entries_find_nothing(void **state)
+git_and_its_helpers_come_from_no_checkout(void **state)
 {
 	struct place *p = *state;
 	char *before = kr_xstrdup(getenv("PATH"));
+	const char *path, *seen;
 
-	sh(p, "git init -q r && git -C r commit -qm x --allow-empty");
-	setenv("PATH", kr_arena_printf(&p->arena, ".::bin:%s", before), 1);
-	assert_string_equal(seen_by_helper(p, "echo $PATH | tr : '\\n' | grep -vc ^/ || :"), "0\n");
+	sh(p, "git init -q r && git -C r commit -qm x --allow-empty && mkdir -p r/bin/deep tools && ln -s r/bin "
+		  "alias");
+	sh(p, "git -C r worktree add -q ../w && mkdir w/bin");
+	path = kr_arena_printf(&p->arena, ".::bin:%s:%s:%s:%s:%s:%s", below(p, "r/bin"), below(p, "r/bin/deep"),
+		below(p, "alias"), below(p, "w/bin"), below(p, "tools"), before);
+	setenv("PATH", path, 1);
+	seen = seen_by_helper(p, "echo :$PATH:");
 	setenv("PATH", before, 1);
 	free(before);
+	assert_null(strstr(seen, ":."));
+	assert_null(strstr(seen, ":bin"));
+	assert_null(strstr(seen, "/r/bin"));
+	assert_null(strstr(seen, "/alias"));
+	assert_null(strstr(seen, "/w/bin"));
+	assert_non_null(strstr(seen, "/tools:")); /* a place of the person's own still counts */
 }
 
 /* PROC-15: a descriptor without close-on-exec, as some library may open one, stays ours. */
@@ -748,7 +761,7 @@ main(void)
 		place_test(a_head_that_leads_out_is_not_followed),
 		place_test(another_ref_storage_is_gits_to_read),
 		place_test(our_environment_does_not_steer_git),
-		place_test(relative_path_entries_find_nothing),
+		place_test(git_and_its_helpers_come_from_no_checkout),
 		place_test(descriptors_and_terminal_stay_ours),
 		place_test(signals_of_ours_are_not_inherited),
 		place_test(errors_carry_gits_reason),

@@ -1,4 +1,5 @@
-/* The judging parts of launcher and init (guest/protocol.c): the same code as in the guest, without a system call. */
+/* The judging parts of launcher and init (guest/protocol.c): the same code as in the guest, without a system
+ * call. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,8 +51,10 @@ nothing_comes_out_of_turn(void **state)
 {
 	(void)state;
 	for (uint32_t type = 0; type < KG_TYPE_END + 2; type++) {
-		struct kg_talk fresh = { 0 }, started = { .started = true }, ended = { .started = true, .last_word = KG_EXIT };
-		bool early = type == KG_STARTED || type == KG_EXEC_FAILED || type == KG_WALL || type == KG_LAUNCH_FAILED;
+		struct kg_talk fresh = { 0 }, started = { .started = true },
+					   ended = { .started = true, .last_word = KG_EXIT };
+		bool early =
+			type == KG_STARTED || type == KG_EXEC_FAILED || type == KG_WALL || type == KG_LAUNCH_FAILED;
 		bool late = type == KG_STOPPED || type == KG_EXIT;
 		int32_t b = 0;
 
@@ -89,15 +92,30 @@ static void
 values_out_of_range(void **state)
 {
 	static const struct kg_message wrong_early[] = {
-		{ KG_EXEC_FAILED, 0, 0, 0 }, { KG_EXEC_FAILED, -1, 0, 0 }, { KG_EXEC_FAILED, 4096, 0, 0 },
-		{ KG_EXEC_FAILED, 2, 1, 0 }, { KG_WALL, -1, 0, 0 }, { KG_WALL, 0, 4096, 0 }, { KG_WALL, 0, -1, 0 },
-		{ KG_LAUNCH_FAILED, KG_FAULT_KEYRING, 0, 0 }, { KG_LAUNCH_FAILED, KG_FAULT_BWRAP, 0, 0 },
-		{ KG_LAUNCH_FAILED, KG_FAULT_NAMESPACE, 0, 0 }, { KG_LAUNCH_FAILED, KG_FAULT_NONE, 0, 0 },
-		{ KG_LAUNCH_FAILED, KG_FAULT_CWD, -1, 0 }, { KG_STARTED, 0, 0, 1 }, { KG_STARTED, 0, 1, 0 },
+		{ KG_EXEC_FAILED, 0, 0, 0 },
+		{ KG_EXEC_FAILED, -1, 0, 0 },
+		{ KG_EXEC_FAILED, 4096, 0, 0 },
+		{ KG_EXEC_FAILED, 2, 1, 0 },
+		{ KG_WALL, -1, 0, 0 },
+		{ KG_WALL, 0, 4096, 0 },
+		{ KG_WALL, 0, -1, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_KEYRING, 0, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_BWRAP, 0, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_NAMESPACE, 0, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_NONE, 0, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_CWD, -1, 0 },
+		{ KG_STARTED, 0, 0, 1 },
+		{ KG_STARTED, 0, 1, 0 },
 	};
 	static const struct kg_message wrong_late[] = {
-		{ KG_EXIT, -1, 0, 0 }, { KG_EXIT, 256, 0, 0 }, { KG_EXIT, 137, 65, 0 }, { KG_EXIT, 0, 9, 0 },
-		{ KG_EXIT, 137, -9, 0 }, { KG_EXIT, 0, 0, 7 }, { KG_STOPPED, 0, 0, 0 }, { KG_STOPPED, 65, 0, 0 },
+		{ KG_EXIT, -1, 0, 0 },
+		{ KG_EXIT, 256, 0, 0 },
+		{ KG_EXIT, 137, 65, 0 },
+		{ KG_EXIT, 0, 9, 0 },
+		{ KG_EXIT, 137, -9, 0 },
+		{ KG_EXIT, 0, 0, 7 },
+		{ KG_STOPPED, 0, 0, 0 },
+		{ KG_STOPPED, 65, 0, 0 },
 		{ KG_CONTINUED, 1, 0, 0 },
 	};
 
@@ -249,7 +267,8 @@ numbers(void **state)
 static void
 verify_block(void **state)
 {
-	static const char block[] = "64768 12 1 /usr\0" "7 18446744073709551615 0 /a b";
+	static const char block[] = "64768 12 1 /usr\0"
+								"7 18446744073709551615 0 /a b";
 	const char *at = block, *end = block + sizeof(block);
 	struct kg_verify out;
 
@@ -266,8 +285,9 @@ verify_block(void **state)
 static void
 malformed_verify_blocks(void **state)
 {
-	static const char *const wrong[] = { "", " ", "1", "1 ", "1 2", "1 2 ", "1 2 0", "1 2 0 ", "1 2 0 usr", "1 2 2 /usr",
-		"1  2 0 /usr", "x 2 0 /usr", "1 2 0/usr", "-1 2 0 /usr", "18446744073709551616 2 0 /usr" };
+	static const char *const wrong[] = { "", " ", "1", "1 ", "1 2", "1 2 ", "1 2 0", "1 2 0 ", "1 2 0 usr",
+		"1 2 2 /usr", "1  2 0 /usr", "x 2 0 /usr", "1 2 0/usr", "-1 2 0 /usr",
+		"18446744073709551616 2 0 /usr" };
 	struct kg_verify out;
 
 	(void)state;
@@ -312,8 +332,12 @@ capped_binds_become_tmpfs(void **state)
 {
 	(void)state;
 	check_uncap(ARGS("--proc\0/proc\0--bind\0/s/tmp\0/tmp\0--remount-ro\0/"),
-		ARGS("--proc\0/proc\0--perms\0" "1777\0--size\0" "2147483648\0--tmpfs\0/tmp\0--remount-ro\0/"));
-	check_uncap(ARGS("--bind\0/s/tmp\0/tmp"), ARGS("--perms\0" "1777\0--size\0" "2147483648\0--tmpfs\0/tmp"));
+		ARGS("--proc\0/proc\0--perms\0"
+			 "1777\0--size\0"
+			 "2147483648\0--tmpfs\0/tmp\0--remount-ro\0/"));
+	check_uncap(ARGS("--bind\0/s/tmp\0/tmp"), ARGS("--perms\0"
+												   "1777\0--size\0"
+												   "2147483648\0--tmpfs\0/tmp"));
 	check_uncap(ARGS("--bind\0/s/tmp\0/tmp2"), "", 0);
 	check_uncap(ARGS("--ro-bind\0/s/tmp\0/tmp"), "", 0);
 	check_uncap(ARGS("--bind\0/s/tmp\0/tmp\0--bind\0/s/tmp\0/tmp"), "", 0);

@@ -92,6 +92,32 @@ parents_come_before_children(void **state)
 	plan_case_fini(&c);
 }
 
+/* FS-17: what lies in the host's /tmp is below directories that the worker cannot rename. */
+static void
+places_in_tmp_cannot_be_moved(void **state)
+{
+	static const struct fake_entry entries[] = { { "/tmp/a/b/t/x", "file" }, { "/tmp/a/c/u", "file" },
+		{ "/tmp/whole/x", "file" }, { "/tmp/l/k", "-> ../a/c" }, { NULL, NULL } };
+	struct plan_case c;
+	const struct kr_plan *plan;
+
+	(void)state;
+	plan_case_init(&c, entries, "make");
+	plan_case_expose(&c, "/tmp/a/b/t");
+	plan_case_expose(&c, "/tmp/l/k");
+	plan_case_expose(&c, "/tmp/whole");
+	plan = plan_case_build(&c);
+	KR_BUG_IF(!plan);
+	assert_non_null(step_at(plan, KR_STEP_TMPFS, "/tmp/a"));
+	assert_non_null(step_at(plan, KR_STEP_READ_ONLY, "/tmp/a"));
+	assert_non_null(step_at(plan, KR_STEP_TMPFS, "/tmp/l"));
+	assert_non_null(step_at(plan, KR_STEP_READ_ONLY, "/tmp/l"));
+	assert_null(step_at(plan, KR_STEP_TMPFS, "/tmp/whole")); /* a mount itself */
+	assert_true(step_at(plan, KR_STEP_TMPFS, "/tmp/a") < step_at(plan, KR_STEP_BIND_RO, "/tmp/a/b/t"));
+	assert_true(step_at(plan, KR_STEP_LINK, "/tmp/l/k") < step_at(plan, KR_STEP_READ_ONLY, "/tmp/l"));
+	plan_case_fini(&c);
+}
+
 /* 300 exposed paths and masks work, one more is refused with the count. */
 static void
 three_hundred_binds_are_the_limit(void **state)
@@ -334,6 +360,7 @@ main(void)
 		cmocka_unit_test(an_exposed_path_is_shown_read_only_and_checked_again),
 		cmocka_unit_test(nothing_else_of_kraft_home_is_shown),
 		cmocka_unit_test(parents_come_before_children),
+		cmocka_unit_test(places_in_tmp_cannot_be_moved),
 		cmocka_unit_test(three_hundred_binds_are_the_limit),
 		cmocka_unit_test(the_search_is_bounded),
 		cmocka_unit_test(the_worktree_is_not_listed),

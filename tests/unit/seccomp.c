@@ -1,7 +1,7 @@
 /*
- * The system-call filter, run by an interpreter of our own: its answers for every number, with arguments that try to
- * hide in the high bits, for both machines; against a golden table, against the kernel's headers, and on this machine
- * against the filter that libseccomp makes of the same rules.
+ * The system-call filter, run by an interpreter of our own: its answers for every number, with arguments that
+ * try to hide in the high bits, for both machines; against a golden table, against the kernel's headers, and
+ * on this machine against the filter that libseccomp makes of the same rules.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,8 @@ jumps(uint16_t code, uint32_t a, uint32_t k)
 	}
 }
 
-/* What the kernel would answer. Fails the test on an instruction that seccomp does not allow or a jump out of bounds. */
+/* What the kernel would answer. Fails the test on an instruction that seccomp does not allow or a jump out of
+ * bounds. */
 static uint32_t
 answer(const struct filter *filter, const struct seccomp_data *data)
 {
@@ -132,7 +133,8 @@ static void
 fits_and_only_jumps_forward(void **state)
 {
 	(void)state;
-	FOR_EACH_ARCH(arch) {
+	FOR_EACH_ARCH(arch)
+	{
 		struct filter filter = ours(arch);
 
 		assert_true(filter.n <= KR_SECCOMP_MAX);
@@ -151,7 +153,8 @@ other_abis_are_enosys(void **state)
 		AUDIT_ARCH_PPC64, AUDIT_ARCH_S390X, AUDIT_ARCH_RISCV64, 0, UINT32_MAX };
 
 	(void)state;
-	FOR_EACH_ARCH(arch) {
+	FOR_EACH_ARCH(arch)
+	{
 		struct filter filter = ours(arch);
 
 		for (uint32_t number = 0; number <= LAST_NUMBER; number++) {
@@ -173,7 +176,8 @@ ioctl_refuses_two_requests_on_their_low_bits(void **state)
 	static const uint64_t high[] = { 0, 1ull << 32, 0xffffffff00000000ull, 1ull << 63 };
 
 	(void)state;
-	FOR_EACH_ARCH(arch) {
+	FOR_EACH_ARCH(arch)
+	{
 		struct filter filter = ours(arch);
 		uint32_t call = numbers[arch].ioctl;
 
@@ -193,7 +197,8 @@ static void
 socket_families(void **state)
 {
 	(void)state;
-	FOR_EACH_ARCH(arch) {
+	FOR_EACH_ARCH(arch)
+	{
 		struct filter filter = ours(arch);
 
 		for (uint64_t family = 0; family <= 0x1ffff; family++) {
@@ -202,18 +207,20 @@ socket_families(void **state)
 
 			assert_int_equal(ask(&filter, audit[arch], numbers[arch].socket, family, 1), expected);
 			assert_int_equal(ask(&filter, audit[arch], numbers[arch].socketpair, family, 1), expected);
-			assert_int_equal(ask(&filter, audit[arch], numbers[arch].socket, family | 1ull << 32, 1), expected);
+			assert_int_equal(
+				ask(&filter, audit[arch], numbers[arch].socket, family | 1ull << 32, 1), expected);
 		}
 		assert_int_equal(ask(&filter, audit[arch], numbers[arch].socket, UINT64_MAX, 1), deny(EAFNOSUPPORT));
-		assert_int_equal(ask(&filter, audit[arch], numbers[arch].socket, 40 /* vsock */, 1), deny(EAFNOSUPPORT));
+		assert_int_equal(
+			ask(&filter, audit[arch], numbers[arch].socket, 40 /* vsock */, 1), deny(EAFNOSUPPORT));
 	}
 }
 
 /* The seed's list, by name. */
 static const char *const refused[] = { "keyctl", "add_key", "request_key", "io_uring_setup", "io_uring_enter",
-	"io_uring_register", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load", "init_module",
-	"finit_module", "delete_module", "mount", "umount2", "pivot_root", "open_tree", "move_mount", "fsopen", "fsconfig",
-	"fsmount", "fspick", "mount_setattr", "open_tree_attr" };
+	"io_uring_register", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load",
+	"init_module", "finit_module", "delete_module", "mount", "umount2", "pivot_root", "open_tree",
+	"move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "open_tree_attr" };
 
 static bool
 has_rule(enum kr_arch arch, const char *text)
@@ -230,7 +237,8 @@ explain_names_every_rule(void **state)
 	char text[64];
 
 	(void)state;
-	FOR_EACH_ARCH(arch) {
+	FOR_EACH_ARCH(arch)
+	{
 		size_t n = 0;
 
 		for (size_t i = 0; i < KR_COUNT(refused); i++) {
@@ -344,7 +352,8 @@ verdict(uint32_t action)
 	}
 }
 
-/* One line for each run of numbers with the same answer; the first argument is 0, no socket family that passes. */
+/* One line for each run of numbers with the same answer; the first argument is 0, no socket family that
+ * passes. */
 static void
 write_table(enum kr_arch arch, FILE *out)
 {
@@ -393,7 +402,7 @@ golden_tables(void **state)
 {
 	(void)state;
 	FOR_EACH_ARCH(arch)
-		compare_golden(arch);
+	compare_golden(arch);
 }
 
 /* ---- libseccomp as the oracle ---- */
@@ -407,7 +416,8 @@ oracle_families(scmp_filter_ctx context, const char *call)
 	for (uint64_t family = 0; family < FAMILIES; family++)
 		if (family != 1 && family != 2 && family != 10 && family != 16)
 			assert_int_equal(seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), number, 1,
-				SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffu, family)), 0);
+								 SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffu, family)),
+				0);
 }
 
 static struct filter
@@ -429,7 +439,8 @@ oracle(void)
 	}
 	for (uint64_t request = 0x5412; request <= 0x541c; request += 0x541c - 0x5412)
 		assert_int_equal(seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
-			SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, request)), 0);
+							 SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, request)),
+			0);
 	oracle_families(context, "socket");
 	oracle_families(context, "socketpair");
 	assert_int_equal(seccomp_export_bpf(context, fd), 0);
@@ -459,9 +470,10 @@ is_socket(uint32_t number)
 static void
 agrees_with_libseccomp(void **state)
 {
-	static const uint64_t values[] = { 0, 1, 2, 10, 16, 17, 40, 63, 0x5401, 0x5412, 0x541c, 0x100005412, 0x100000001,
-		0x10000541c, 0x100000028 };
-	static const uint32_t arches[] = { AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, AUDIT_ARCH_I386, AUDIT_ARCH_ARM };
+	static const uint64_t values[] = { 0, 1, 2, 10, 16, 17, 40, 63, 0x5401, 0x5412, 0x541c, 0x100005412,
+		0x100000001, 0x10000541c, 0x100000028 };
+	static const uint32_t arches[] = { AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, AUDIT_ARCH_I386,
+		AUDIT_ARCH_ARM };
 	struct filter mine = ours(kr_arch_here()), theirs = oracle();
 
 	(void)state;
@@ -472,8 +484,10 @@ agrees_with_libseccomp(void **state)
 
 				if (unknown(number) && arches[a] == audit[kr_arch_here()])
 					expected = deny(ENOSYS);
-				else if (expected == SECCOMP_RET_ALLOW && is_socket(number) && (uint32_t)values[i] >= FAMILIES)
-					expected = deny(EAFNOSUPPORT); /* the oracle has a rule for each family, so it ends somewhere */
+				else if (expected == SECCOMP_RET_ALLOW && is_socket(number) &&
+						 (uint32_t)values[i] >= FAMILIES)
+					expected =
+						deny(EAFNOSUPPORT); /* the oracle has a rule for each family, so it ends somewhere */
 				assert_int_equal(ask(&mine, arches[a], number, values[i], values[i]), expected);
 			}
 }

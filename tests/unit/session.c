@@ -1,4 +1,5 @@
-/* session: the log, terminal modes, paths outside the view, facts, the relay against a launcher of our own. */
+/* session: the log, terminal modes, paths outside the view, facts, the relay against a launcher of our own.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -124,7 +125,8 @@ a_log_keeps_bytes_streams_and_order(void **state)
 	assert_true(kr_log_reader_next(&reader, see, &seen, &err) > 0);
 	assert_int_equal(kr_log_reader_next(&reader, see, &seen, &err), 0);
 	assert_int_equal(seen.text.len, sizeof("|stdout:one\033[1m\0|stderr:two\nthree\nfour\n|stdout:\xff") - 1);
-	assert_memory_equal(seen.text.data, "|stdout:one\033[1m\0|stderr:two\nthree\nfour\n|stdout:\xff", seen.text.len);
+	assert_memory_equal(
+		seen.text.data, "|stdout:one\033[1m\0|stderr:two\nthree\nfour\n|stdout:\xff", seen.text.len);
 	assert_int_equal(fstatat(f->fd, "log", &st, 0), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(st.st_size, 24); /* as it came: any tool reads it */
@@ -291,7 +293,8 @@ modes_left_on_are_reset(void **state)
 		{ "\033]0;title\033[?25l", "\033[?25h" }, /* a string cut short by another sequence */
 		{ "\033]0;tit", "\030\033\\" },
 		{ "\033[?99999999999999999999h", "" },
-		{ "\033[?0000000000000000000000000000000000000000000000000000001h", "" }, /* too long to be believed */
+		{ "\033[?0000000000000000000000000000000000000000000000000000001h",
+			"" }, /* too long to be believed */
 		{ "\033[?1;;h", "\033[?1l" },
 	};
 
@@ -320,8 +323,15 @@ questions_to_the_terminal_are_counted(void **state)
 		const char *in;
 		unsigned queries;
 	} cases[] = {
-		{ "\033[c\033[6n", 2 }, { "\033[>q", 1 }, { "\033[?u", 1 }, { "\033[?2026$p", 1 }, { "\033]11;?\a", 1 },
-		{ "\033P+q544e\033\\", 1 }, { "\033[18t", 1 }, { "\033[8;24;80t", 0 }, { "\033[1m\033[2J\033]0;what\a", 0 },
+		{ "\033[c\033[6n", 2 },
+		{ "\033[>q", 1 },
+		{ "\033[?u", 1 },
+		{ "\033[?2026$p", 1 },
+		{ "\033]11;?\a", 1 },
+		{ "\033P+q544e\033\\", 1 },
+		{ "\033[18t", 1 },
+		{ "\033[8;24;80t", 0 },
+		{ "\033[1m\033[2J\033]0;what\a", 0 },
 	};
 
 	(void)state;
@@ -379,7 +389,9 @@ static struct kr_step view[] = {
 	{ .kind = KR_STEP_READ_ONLY, .path = "/" },
 };
 static const struct kr_request view_request = { .checkout = "/tmp/checkout" };
-static const struct kr_plan view_plan = { .request = &view_request, .steps = view, .step_count = KR_COUNT(view) };
+static const struct kr_plan view_plan = {
+	.request = &view_request, .steps = view, .step_count = KR_COUNT(view)
+};
 
 static void
 the_view_decides_by_its_longest_step(void **state)
@@ -418,13 +430,15 @@ what_exists_outside_is_named(void **state)
 	{
 		const struct kr_host host = {
 			.fs = &kr_fs_live,
-			.places = { .home = home, .kraft_home = kr_arena_printf(&arena, "%s/.kraft", home),
+			.places = { .home = home,
+				.kraft_home = kr_arena_printf(&arena, "%s/.kraft", home),
 				.run_dir = kr_arena_printf(&arena, "%s/.kraft/run", home),
 				.config_dir = kr_arena_printf(&arena, "%s/.kraft/config", home) },
 		};
 
 		snprintf(text, sizeof(text),
-			"'%s/home/tool/x' '%s/home/.ssh/id' '%s/home' '%s/data/set' '%s/link/set' '%s/none' '%s/data/set' /usr/bin/env",
+			"'%s/home/tool/x' '%s/home/.ssh/id' '%s/home' '%s/data/set' '%s/link/set' '%s/none' "
+			"'%s/data/set' /usr/bin/env",
 			f->path, f->path, f->path, f->path, f->path, f->path, f->path);
 		n = kr_outside_find(&arena, &host, &view_plan, text, strlen(text), out);
 	}
@@ -441,8 +455,14 @@ facts_tell_running_from_lost_and_ended(void **state)
 {
 	struct folder *f = *state;
 	const char *const argv[] = { "sh", "-c", "echo \xff \"x\"", NULL };
-	struct kr_session_facts facts = { .id = "0123456789abcdef", .item = "i", .repo = "/r", .worktree = "/w",
-		.phase = "runtime", .purpose = "command", .argv = argv, .started_ms = 1234567890123 };
+	struct kr_session_facts facts = { .id = "0123456789abcdef",
+		.item = "i",
+		.repo = "/r",
+		.worktree = "/w",
+		.phase = "runtime",
+		.purpose = "command",
+		.argv = argv,
+		.started_ms = 1234567890123 };
 	struct kr_session_seen seen;
 	struct kr_arena arena = { 0 };
 	struct kr_error err = { 0 };
@@ -483,7 +503,9 @@ a_list_of_sessions_is_sorted_and_filtered(void **state)
 	assert_int_equal(mkdirat(f->fd, "sessions/0000000000000009", 0700), 0); /* empty: passed over */
 	for (int i = 0; i < 3; i++) {
 		char name[64];
-		struct kr_session_facts facts = { .item = i == 1 ? "b" : "a", .argv = argv, .started_ms = (uint64_t)(10 + i) };
+		struct kr_session_facts facts = {
+			.item = i == 1 ? "b" : "a", .argv = argv, .started_ms = (uint64_t)(10 + i)
+		};
 		int fd;
 
 		snprintf(name, sizeof(name), "sessions/000000000000000%d", i);
@@ -552,7 +574,8 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 	assert_int_equal(mkdirat(f->fd, "sn/0000000000000004", 0700), 0); /* its session.json is still to come */
 	assert_int_equal(mkdirat(f->fd, "sessions/0000000000000004", 0700), 0);
 	kr_session_sweep(f->path);
-	assert_true(is_there(f, "sn", 1) && !is_there(f, "sn", 2) && !is_there(f, "sn", 3) && is_there(f, "sn", 4));
+	assert_true(
+		is_there(f, "sn", 1) && !is_there(f, "sn", 2) && !is_there(f, "sn", 3) && is_there(f, "sn", 4));
 	assert_true(is_there(f, "sessions", 2));
 	for (int i = 1; i <= 2; i++) {
 		char name[64];
@@ -574,7 +597,7 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 
 struct play {
 	struct folder *folder;
-	int in, out, err;      /* kraft's streams: given to the relay */
+	int in, out, err;       /* kraft's streams: given to the relay */
 	int in_w, out_r, err_r; /* the person's ends */
 	struct kr_log log;
 	struct kr_session_end end;
@@ -647,9 +670,12 @@ close_play(struct play *play)
 static void
 run_play(struct play *play, void (*act)(const struct role *role))
 {
-	const struct kr_relay_want want = {
-		.in = play->in, .out = play->out, .err = play->err, .folder = play->folder->path, .log = &play->log, .side_fd = -1
-	};
+	const struct kr_relay_want want = { .in = play->in,
+		.out = play->out,
+		.err = play->err,
+		.folder = play->folder->path,
+		.log = &play->log,
+		.side_fd = -1 };
 	struct kr_relay *relay = kr_relay_new(&want, &play->error);
 	struct kr_session session = { .lifeline_fd = -1 };
 	struct role role;
@@ -719,6 +745,41 @@ streams_are_carried_apart_and_end(void **state)
 	assert_string_equal(arrived(play.err_r, text, sizeof(text)), "done\n");
 	assert_int_equal(play.end.out_bytes, 10);
 	close_play(&play);
+}
+
+static void
+act_reads_a_little(const struct role *role)
+{
+	char bytes[5];
+
+	role_says(role, KG_STARTED, 0, 0);
+	if (read(role->in, bytes, sizeof(bytes)) != sizeof(bytes))
+		_exit(97);
+	poll(NULL, 0, 100);
+	role_says(role, KG_EXIT, 0, 0);
+}
+
+/* `while read line; do kraft run ...; done <list` */
+static void
+what_is_left_of_a_file_is_put_back(void **state)
+{
+	struct folder *f = *state;
+	static char big[300000];
+	struct play play;
+	char path[96];
+
+	memset(big, 'x', sizeof(big) - 1);
+	snprintf(path, sizeof(path), "%s/input", f->path);
+	for (int round = 0; round < 2; round++) {
+		open_play(&play, f);
+		write_file(path, round ? big : "12345\n6789\n");
+		kr_close_p(&play.in);
+		play.in = open(path, O_RDONLY | O_CLOEXEC);
+		run_play(&play, act_reads_a_little);
+		assert_int_equal(kr_session_exit_status(&play.end), 0);
+		assert_int_equal(lseek(play.in, 0, SEEK_CUR), 5);
+		close_play(&play);
+	}
 }
 
 static void
@@ -913,7 +974,9 @@ act_sends_rubbish(const struct role *role)
 	} ancillary = { 0 };
 	struct kg_message m = { .type = KG_TERMINAL };
 	struct iovec piece = { &m, sizeof(m) };
-	struct msghdr header = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof(ancillary) };
+	struct msghdr header = {
+		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof(ancillary)
+	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&header);
 	int fd = open("/dev/null", O_RDWR);
 
@@ -1052,6 +1115,7 @@ main(void)
 		IN_FOLDER(a_list_of_sessions_is_sorted_and_filtered),
 		IN_FOLDER(a_sweep_leaves_the_living_and_the_newest),
 		IN_FOLDER(streams_are_carried_apart_and_end),
+		IN_FOLDER(what_is_left_of_a_file_is_put_back),
 		IN_FOLDER(a_grandchild_that_keeps_stdout_does_not_delay_the_end),
 		IN_FOLDER(a_reader_that_goes_away_closes_the_worker_s_pipe),
 		IN_FOLDER(a_full_disk_is_told),
