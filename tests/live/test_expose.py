@@ -441,11 +441,78 @@ def _(t):
     if home.host("unshare", "-Urm", "true").code == 0:
         aliased = home.kraft("run", "--", "cat", home.home + "/alias/file",
                              before=["unshare", "-m", "--user", "--map-root-user", "sh", "-c", script.replace("setpriv --no-new-privs", "unshare -U --map-user=%d --map-group=%d" % (os.getuid(), os.getgid())), "sh"])
-        t.attack("secret" not in aliased.out, "a bind alias is refused on the opened descriptor", aliased)
+        t.attack(aliased.code == 125 and "protected" in aliased.err and "secret" not in aliased.out, "a bind alias is refused on the opened descriptor", aliased)
         control = home.host("unshare", "-Urm", "sh", "-c", "mount --bind %s/.ssh %s/alias && cat %s/alias/file" % ((home.home,) * 3))
         t.control(control.out == "secret", "the alias shows the file", control)
     else:
         t.control(home.host("cat", "/proc/self/root" + home.home + "/.ssh/file").out == "secret", "the spelling leads there")
+
+
+@wall("FS-07", "mounts that come and go below an exposed directory: the whole view read-only, or refused")
+def _(t):
+    home = Home()
+    os.makedirs(home.home + "/shown/sub")
+    write(home.home + "/shown/file", "shown\n")
+    home.configure(expose=["~/shown"])
+    if home.host("unshare", "-Urm", "true").code != 0:
+        t.skip("this host allows no mount namespace in which mounts could come and go")
+    # In a namespace of the test's own something mounts and unmounts while sessions start, as an automounter does.
+    script = """
+me="unshare -U --map-user=%d --map-group=%d"
+( while [ ! -e "$1/stop" ]; do mount -t tmpfs none "$1/home/shown/sub" && echo x >"$1/home/shown/sub/f"; umount "$1/home/shown/sub"; done ) >/dev/null 2>&1 &
+i=0
+while [ $i -lt %d ]; do
+    i=$((i+1))
+    $me "$2" run -- sh -c 'cat $0/file; cat /proc/self/mountinfo; touch $0/sub/made && echo WRITABLE; echo end' "$1/home/shown"
+    echo "code $?"
+done
+touch "$1/stop"; wait
+""" % (os.getuid(), os.getgid(), full(40, 200))
+    result = home.host("unshare", "-Urm", "sh", "-c", script, "sh", home.root, KRAFT, timeout=600)
+    codes = re.findall(r"^code (\d+)", result.out, re.M)
+    mounted = [m for m in mount_table(result.out) if m["at"].startswith(home.home + "/shown")]
+    subs = [m for m in mounted if m["at"].endswith("/sub")]
+    t.note("%d launches, %d with the mount in view, %d refused" % (len(codes), len(subs), len(codes) - codes.count("0") - codes.count("1")))
+    t.attack("WRITABLE" not in result.out and not [m for m in mounted if "ro" not in m["options"]], "no submount is writable", result)
+    t.works(result.out.count("shown\n") >= len(codes) // 2 and set(codes) <= {"0", "125"}, "sessions start", codes, result)
+    control = home.host("unshare", "-Urm", "sh", "-c", "mount -t tmpfs none %s/shown/sub && touch %s/shown/sub/x" % (home.home, home.home))
+    t.control(control.code == 0, "the mount itself is writable", control)
+
+
+@wall("FS-06", "sessions start while other processes make and remove lock files in the shared git directory")
+def _(t):
+    home = Home()
+    home.ok("true")
+    stop = threading.Event()
+    made = [0]
+
+    def churn():
+        places = [os.path.join(home.repo, ".git", p) for p in ("index.lock", "HEAD.lock", "refs/heads/x.lock", "packed-refs.lock", "config.lock",
+                                                              "objects/tmp_obj", "worktrees/x.lock", "logs/refs/heads/y")]
+        while not stop.is_set():
+            for place in places:
+                try:
+                    os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
+                    os.unlink(place)
+                    made[0] += 1
+                except OSError:
+                    pass
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        failed = []
+        for i in range(full(40, 500)):
+            result = home.run("cat", "README", options=["--item", "item-%d" % (i % 8)])
+            if result.out != "a sample\n":
+                failed.append(result)
+    finally:
+        stop.set()
+        thread.join()
+    t.note("%d lock files came and went" % made[0])
+    vanished = [r for r in failed if "No such file" in r.err or "vanished" in r.err]
+    t.attack(not vanished, "no launch fails because an entry vanished", vanished[:2])
+    t.works(len(failed) <= full(40, 500) // 4, "launches work, but for a worktree that cannot be made while git's own lock is held", failed[:2])
+    t.control(made[0] > 100, "the churn was real")
 
 
 @wall("FS-03", "the place of an overlay turned into a link or file by the worker in an earlier session")
