@@ -130,6 +130,8 @@ def parse(words):
     return options, words[i:]
 
 def matches(option, pattern):
+    if isinstance(pattern, dict):  # by the last word, where descriptors' numbers come before
+        return option[0] == os.fsencode(pattern["name"]) and option[-1] == os.fsencode(pattern["last"])
     return all(os.fsencode(p) == o for p, o in zip(pattern, option)) and len(pattern) <= len(option)
 
 def edit(options):
@@ -298,7 +300,7 @@ class Home:
                     env[key] = value
         return env
 
-    def kraft(self, *words, env=None, cwd=None, stdin=b"", timeout=60, before=(), preexec=None, popen=False,
+    def kraft(self, *words, env=None, cwd=None, stdin=b"", timeout=120, before=(), preexec=None, popen=False,
               raw_env=None, **more):
         """Runs kraft. `before`: words in front of it, a program that changes something and executes the rest."""
         argv = list(before) + [KRAFT] + list(words)
@@ -366,7 +368,7 @@ class Home:
 
     def wrapper(self, drop=(), replace=(), append=(), **plan):
         """A bubblewrap with options taken away, for KRAFT_BWRAP. Patterns are lists of leading words."""
-        plan.update(drop=[[p] if isinstance(p, str) else list(p) for p in drop],
+        plan.update(drop=[[p] if isinstance(p, str) else p if isinstance(p, dict) else list(p) for p in drop],
                     replace=[[list(a), list(b)] for a, b in replace], append=[list(o) for o in append])
         path = os.path.join(self.root, "bwrap-" + uuid.uuid4().hex[:8])
         return write(path, WRAPPER % {"python": PYTHON, "bwrap": BWRAP, "arity": ARITY, "plan": json.dumps(plan)}, 0o755)

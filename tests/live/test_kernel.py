@@ -219,6 +219,23 @@ def _(t):
         t.control(home.bare("./probe", "namespaces", without=["--disable-userns"]).said("unshare-user") == "ok", "in a bare sandbox without it", weaker)
 
 
+@wall("OS-SEC-04 PROC-23", "every namespace is the sandbox's own, and its host name does not leak")
+def _(t):
+    home = shared()
+    kinds = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"]
+    inside = home.sh("for n in %s; do readlink /proc/self/ns/$n; done" % " ".join(kinds)).lines
+    outside = [os.readlink("/proc/self/ns/" + n) for n in kinds]
+    t.attack(len(inside) == len(kinds) and not set(inside) & set(outside), "all seven differ from the host's", inside, outside)
+    other = home.start("sh", "-c", "for n in %s; do readlink /proc/self/ns/$n; done; sleep 20" % " ".join(kinds), options=["--item", "other-ns"])
+    first = [other.stdout.readline().decode().strip() for _ in kinds]
+    second = home.sh("for n in %s; do readlink /proc/self/ns/$n; done" % " ".join(kinds)).lines
+    other.kill()
+    other.communicate()
+    t.attack(len(first) == len(second) == 7 and not set(first) & set(second), "and from another session's at the same time", first, second)
+    t.works(home.sh("hostname >/dev/null || uname -n").code == 0, "there is a host name")
+    t.control(home.host("readlink", "/proc/self/ns/net").out.strip() == outside[3], "a child of the host shares them")
+
+
 @wall("OS-SEC-04 PROC-19", "no capability, no_new_privs, and setuid programs change nothing")
 def _(t):
     home = shared()

@@ -196,6 +196,70 @@ def _(t):
     settled(t, undeclared.run("echo", "ran"), "undeclared")
 
 
+@promise("OS-MNT-04 OS-LCH-12", "six first runs of one repository at once: each works or says busy; setup runs once")
+def _(t):
+    home = Home(setup_command="echo once >>setup-ran; sleep 0.3")
+    running = [home.start("cat", "setup-ran") for _ in range(6)]
+    results = []
+    for process in running:
+        out, err = process.communicate(timeout=120)
+        results.append(Result(process.returncode, out, err))
+    t.works(all((r.code == 0 and r.out == "once\n") or (r.code == 125 and "kraft: " in r.err) for r in results), "works or busy", results)
+    t.works(any(r.code == 0 for r in results), "at least one works", results)
+    t.works(home.run("cat", "setup-ran").out == "once\n", "setup ran once")
+
+
+@promise("LIFE-02 FS-04", "kraft killed while the worktree is made or set up: the next run makes it whole")
+def _(t):
+    import random
+    random.seed(11)
+    for i in range(full(20, 200)):
+        if i % 10 == 0:
+            home = Home(setup_command="cat README >copied && sleep 0.05")
+        options = ["--item", "new-%d" % i]
+        process = home.start("cat", "copied", options=options)
+        time.sleep(random.random() * 0.5)
+        process.kill()
+        process.communicate()
+        again = home.run("sh", "-c", "cat copied README sub/file", options=options, timeout=60)
+        t.works(again.out == "a sample\na sample\nin a folder\n", "round %d" % i, again)
+    t.works(git(home.repo, "status", "--porcelain") == "" and "broken" not in git(home.repo, "worktree", "list"), "the checkout is well")
+
+
+@promise("OS-LCH-07", "a flood of signals at kraft: no crash, the command's code or the signal's")
+def _(t):
+    home = shared()
+    for number in (2, 15, 1, 28, 17, 13, 10, 12, 18):
+        process = home.start("sh", "-c", "trap '' INT TERM HUP USR1 USR2; sleep 1; exit 7")
+        end = time.monotonic() + 0.8
+        while time.monotonic() < end:
+            process.send_signal(number)
+            time.sleep(0.001)
+        out, err = process.communicate(timeout=30)
+        wanted = (7, -number, 128 + number) if number in (10, 12, 13, 2, 15, 1) else (7,)
+        t.works(process.returncode in wanted, "signal %d" % number, Result(process.returncode, out, err))
+
+
+@promise("OS-MNT-07", "a KRAFT_HOME in the checkout, a very long one, one through a link")
+def _(t):
+    inside = Home(kraft_home="code/sample/.kraft", make_repo=False)
+    inside.make_repo(inside.repo)
+    result = inside.run("sh", "-c", "ls -A '%s'" % inside.repo)
+    t.works(result.out == ".kraft\n" or result.code == 125, "in the checkout: nothing else of the checkout is shown", result)
+    deep = Home(kraft_home="/".join(["d" * 60] * 5))
+    result = deep.run("echo", "ran")
+    settled(t, result, "a path of 300 bytes and more", "ran")
+    linked = Home()
+    os.symlink(linked.kraft_home, linked.root + "/kh")
+    result = linked.run("cat", "README", env={"KRAFT_HOME": linked.root + "/kh"})
+    settled(t, result, "through a link", "a sample")
+    write(linked.kraft_home + "/secret/file", "secret")
+    for entry in (linked.kraft_home, linked.root + "/kh", linked.root + "/kh/secret"):
+        linked.configure(expose=[entry])
+        result = linked.run("cat", linked.kraft_home + "/secret/file", env={"KRAFT_HOME": linked.root + "/kh"})
+        t.works(result.code == 125 and "secret" not in result.out, "protected all the same: %s" % entry, result)
+
+
 @promise("OS-MNT-04", "a dirty checkout is said; --with-changes takes the changes along; local_files are copied")
 def _(t):
     home = Home(local_files=[".env"])
