@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/where.h"
 #include "config/config.h"
 #include "config/detect.h"
 #include "config/yaml.h"
@@ -329,7 +330,7 @@ check_connectable(struct context *c, const char *root)
 		kr_fail(c->err, KR_E_USAGE, "'%s' is inside kraft's own directory", root);
 		return kr_hint(c->err, "connect the checkout that it was made from");
 	}
-	return 0;
+	return kr_where_check_apart(places, root, c->err);
 }
 
 static int

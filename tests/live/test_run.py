@@ -60,6 +60,48 @@ def _(t):
     t.works(away.out == home.worktree + "\n", "a link of the worker's is not followed", away)
 
 
+@promise("GIT-04", "a program of the worktree's that a filter runs while kraft moves the worktree cannot lead a later git astray")
+def _(t):
+    home = Home()
+    write(home.repo + "/.gitattributes", "*.x filter=f\n")
+    os.chmod(write(home.repo + "/f.sh", "#!/bin/sh\ncat\n"), 0o755)
+    git(home.repo, "config", "filter.f.smudge", "./f.sh")
+    write(home.repo + "/a.x", "one\n")
+    git(home.repo, "add", "-A")
+    git(home.repo, "commit", "-qm", "filtered")
+    attack = ("#!/bin/sh\ncat\nfor f in .git $GIT_DIR/commondir $GIT_DIR/gitdir $GIT_DIR/config.worktree; do\n"
+              "  (echo x >$f) 2>&-; rm -f $f; mv $f $f.old; ln -sf /tmp $f; done 2>&-\n"
+              "touch attacked $GIT_DIR/attacked\n")
+    write(home.root + "/attack", attack)
+    home.ok("sh", "-c", "cat >f.sh", stdin=attack.encode())
+    places = [home.worktree + "/.git"]
+    git_dir = read(places[0]).split(": ")[1].strip()
+    places += [git_dir + "/commondir", git_dir + "/gitdir"]
+    before = [read(p) for p in places]
+    write(home.repo + "/a.x", "two\n")
+    git(home.repo, "commit", "-qam", "again")
+    moved = home.run("cat", "a.x")
+    t.works(moved.out == "two\n", "the worktree is moved, through the filter", moved)
+    t.works(os.path.exists(git_dir + "/attacked"), "the worktree's program ran, where git may write", moved)
+    t.works([read(p) for p in places] == before and not any(os.path.islink(p) for p in places), "the pointers are as they were")
+    config = git_dir + "/config.worktree"
+    t.works(not os.path.islink(config) and (not os.path.exists(config) or read(config) == ""), "and no configuration was added")
+
+
+@promise("GIT-01", "kraft's own directory inside the checkout, where host git would look into it, is refused")
+def _(t):
+    home = Home()
+    inside = {"KRAFT_HOME": home.repo + "/.kraft"}
+    os.makedirs(inside["KRAFT_HOME"] + "/config", 0o700)
+    shutil.copy(home.config_dir + "/repos.yaml", inside["KRAFT_HOME"] + "/config/repos.yaml")
+    for words in (("run", "--", "true"), ("explain", "--", "true"), ("repo", "connect", ".")):
+        if words[0] == "repo":
+            os.unlink(inside["KRAFT_HOME"] + "/config/repos.yaml")
+        result = home.kraft(*words, env=inside)
+        t.works(result.code != 0 and "holds kraft's own directory" in result.err, words, result)
+    t.works(not os.path.exists(inside["KRAFT_HOME"] + "/run/worktrees"), "nothing was made")
+
+
 @promise("CFG-06", "a checkout that is not connected, a wrong phase, no command: one sentence and the next step")
 def _(t):
     home = Home()
