@@ -69,9 +69,11 @@ kr_where_cwd(struct kr_arena *arena, const struct kr_where *where, const char *w
 {
 	const char *root = where->checkout.root, *cwd = worktree;
 
-	if (kr_path_is_within(where->here, root))
+	if (kr_path_is_within(where->here, root)) {
 		cwd = kr_path_clean(arena, kr_arena_printf(arena, "%s/%s", worktree, where->here + strlen(root)));
-	cwd = cwd ? cwd : worktree;
+		if (!cwd)
+			cwd = worktree;
+	}
 	*wanted = cwd;
 	while (strcmp(cwd, worktree) != 0) {
 		kr_auto_fd int fd = kr_path_open(cwd, O_PATH | O_DIRECTORY, NULL);
