@@ -205,6 +205,38 @@ def _(t):
     t.works(loop.lines == ["got %d" % i for i in range(6)], "every line", loop)
 
 
+def state_of(pid):
+    return read("/proc/%d/stat" % pid).rsplit(")", 1)[1].split()[0]
+
+
+def becomes(pid, state):
+    end = time.monotonic() + 20
+    while state_of(pid) not in state and time.monotonic() < end:
+        time.sleep(0.02)
+    return state_of(pid) in state
+
+
+@promise("PROC-07", "without a terminal the person's stop stops kraft too, the command's own stop does not")
+def _(t):
+    home = Home()
+    home.ok("true")
+    group = lambda: os.setpgid(0, 0)  # not orphaned: we, in another group of the session, could continue it
+    alone = home.run("sh", "-c", "(sleep 1; kill -CONT $$) & kill -STOP $$; echo back", preexec=group, timeout=30)
+    t.works(alone.out == "back\n", "stopped and continued inside", alone)
+    for own_stop in ("", "kill -STOP $$; "):
+        marker = home.worktree + "/stopping"
+        process = home.kraft("run", "--", "sh", "-c", ">stopping; %ssleep 1; echo end" % own_stop, preexec=group, popen=True)
+        t.works(wait_for(lambda: os.path.exists(marker)), "it runs")
+        time.sleep(0.3)
+        t.works(state_of(process.pid) != "T", "not stopped by itself", own_stop)
+        os.killpg(process.pid, signal.SIGTSTP)
+        t.works(becomes(process.pid, "T"), "the person's stop", own_stop)
+        os.killpg(process.pid, signal.SIGCONT)
+        out, err = process.communicate(timeout=20)
+        t.works(process.returncode == 0 and out == b"end\n", "and goes on", (own_stop, out, err))
+        os.unlink(marker)
+
+
 @promise("PROC-15", "kraft started with its standard streams closed runs the command all the same")
 def _(t):
     home = Home()
