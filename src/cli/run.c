@@ -25,6 +25,7 @@
 #include "os/host.h"
 #include "session/facts.h"
 #include "session/item.h"
+#include "session/local_files.h"
 #include "session/log.h"
 #include "session/outside.h"
 #include "session/relay.h"
@@ -405,8 +406,11 @@ move_worktree(struct run *run, struct kr_error *err)
 	(void)rmdir(job.home); /* git leaves nothing in it */
 	if (result < 0)
 		return kr_wrap(err, "cannot move the worktree of item '%s'", run->item.id);
-	if (kr_session_exit_status(&job.end) == 0)
-		return kr_item_moved(&run->host, run->repo, &run->item, err);
+	if (kr_session_exit_status(&job.end) == 0) {
+		if (kr_item_moved(&run->host, run->repo, &run->item, err) < 0)
+			return -1;
+		return kr_local_files_add(run->repo, run->checkout.root, run->item.worktree, err);
+	}
 	kr_fail(err, KR_E_BUSY, "cannot move the worktree of item '%s' to commit %.12s: %s", run->item.id,
 		run->item.wanted, git_reason(run, &job));
 	return kr_hint(err, "--keep runs on the worktree as it is, --item NAME in another one; it lies in '%s'",
