@@ -339,6 +339,9 @@ judge(struct opening *o, struct kr_error *err)
 	item->git_common = o->record.git_common;
 	item->setup_done = *setup == '\0' || strcmp(setup, o->record.setup) == 0;
 	item->state = !moving && strcmp(item->at, item->wanted) == 0 ? KR_ITEM_READY : KR_ITEM_NEEDS_CHECKOUT;
+	if (item->state == KR_ITEM_READY && o->exclusive &&
+		kr_local_files_add(o->repo, o->checkout->root, item->worktree, err) < 0)
+		return -1;
 	if (item->state == KR_ITEM_READY && item->setup_done)
 		return o->exclusive ? share(item, err) : 0;
 	if (!o->exclusive && item->state == KR_ITEM_NEEDS_CHECKOUT) {
