@@ -34,7 +34,7 @@ kr_fail_at(struct kr_error *err, enum kr_error_code code, int sys_errno, const c
 }
 
 int
-kr_hint(struct kr_error *err, const char *fmt, ...)
+(kr_hint)(struct kr_error *err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -47,7 +47,7 @@ kr_hint(struct kr_error *err, const char *fmt, ...)
 }
 
 int
-kr_wrap(struct kr_error *err, const char *fmt, ...)
+(kr_wrap)(struct kr_error *err, const char *fmt, ...)
 {
 	char old[sizeof(err->message)];
 	va_list ap;

@@ -52,17 +52,26 @@ struct kr_error {
 };
 
 /* All three fill *err (NULL is allowed) and return -1. kr_fail_errno appends strerror(sys_errno). */
-#define kr_fail(err, code, ...) kr_fail_at((err), (code), 0, __FILE__, __LINE__, __VA_ARGS__)
+#define kr_fail(err, code, ...) kr_failed(kr_fail_at((err), (code), 0, __FILE__, __LINE__, __VA_ARGS__))
 #define kr_fail_errno(err, code, sys_errno, ...)                                                   \
-	kr_fail_at((err), (code), (sys_errno), __FILE__, __LINE__, __VA_ARGS__)
+	kr_failed(kr_fail_at((err), (code), (sys_errno), __FILE__, __LINE__, __VA_ARGS__))
 int kr_fail_at(struct kr_error *err, enum kr_error_code code, int sys_errno, const char *file,
 	int line, const char *fmt, ...) KR_PRINTF(6, 7);
+/* Lets a compiler see, from any file, that a failure is never taken for a success. */
+static inline int
+kr_failed(int minus_one)
+{
+	(void)minus_one;
+	return -1;
+}
 
 /* Sets the hint of an error that is already filled; returns -1, so `return kr_hint(err, ...)` reads well. */
 int kr_hint(struct kr_error *err, const char *fmt, ...) KR_PRINTF(2, 3);
 
 /* Puts "context: " in front of the message; returns -1. */
 int kr_wrap(struct kr_error *err, const char *fmt, ...) KR_PRINTF(2, 3);
+#define kr_hint(...) kr_failed(kr_hint(__VA_ARGS__))
+#define kr_wrap(...) kr_failed(kr_wrap(__VA_ARGS__))
 
 const char *kr_error_name(enum kr_error_code code);
 int kr_error_exit_status(enum kr_error_code code);

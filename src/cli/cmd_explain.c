@@ -145,6 +145,7 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	if (out.len)
 		fwrite(out.data, 1, out.len, stdout);
 	missing = missing_worktree(&e);
+	fflush(stdout); /* into one file with it: not in the middle of a line */
 	if (missing)
 		fprintf(stderr, "kraft: %s\n", missing);
 	return plan ? 0 : -1;

@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/where.h"
 #include "config/config.h"
 #include "config/detect.h"
 #include "config/yaml.h"
@@ -306,6 +307,10 @@ print_proposal(struct kr_arena *arena, const struct kr_detected *detected)
 	if (!detected->setup_command)
 		printf(
 			"no setup command: write setup_command in the entry, or \"\" when there is nothing to set up\n");
+	if (detected->install_hosts.n)
+		printf("the hosts of 'install' are not reachable in this kraft: what the setup command needs has to "
+			   "lie in\n"
+			   "the repository, below /usr, or on a path that 'expose' lists\n");
 	if (!detected->test_command)
 		printf("no test command: write test_command in the entry, or \"\" when there are no tests\n");
 }
@@ -329,7 +334,7 @@ check_connectable(struct context *c, const char *root)
 		kr_fail(c->err, KR_E_USAGE, "'%s' is inside kraft's own directory", root);
 		return kr_hint(c->err, "connect the checkout that it was made from");
 	}
-	return 0;
+	return kr_where_check_apart(places, root, c->err);
 }
 
 static int
@@ -570,6 +575,7 @@ disconnect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr
 		return 1;
 	printf("disconnected '%s': its entry is gone from %s; the checkout is untouched\n",
 		shown(arena, repo->path), shown(arena, c.repos->file));
+	printf("the worktrees that its runs made stay in '%s/worktrees'\n", shown(arena, c.host.places.run_dir));
 	return 0;
 }
 

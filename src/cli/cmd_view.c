@@ -17,7 +17,7 @@
 #include "session/facts.h"
 #include "session/log.h"
 
-enum { FOLLOW_MS = 100, LINE_BYTES = 16384 };
+enum { FOLLOW_MS = 100, LINE_BYTES = 16384, ID_CHARS = 16 };
 
 /* A time for a person: this machine's own. */
 static const char *
@@ -56,6 +56,22 @@ print_command(const char *const *argv, size_t room)
 		printf("%.*s...\n", (int)room - 3, safe);
 	else
 		printf("%s\n", safe);
+}
+
+/* What a person asked for; kraft's own steps by what they do and not by how. */
+static void
+print_purpose(struct kr_arena *arena, const struct kr_session_facts *facts, size_t room)
+{
+	const char *words[] = { NULL, NULL };
+	size_t n = 0;
+
+	while (facts->argv && facts->argv[n])
+		n++;
+	if (n && strcmp(facts->purpose, "checkout") == 0)
+		words[0] = kr_arena_printf(arena, "(moves the worktree to commit %.12s)", facts->argv[n - 1]);
+	else if (n && strcmp(facts->purpose, "setup") == 0)
+		words[0] = kr_arena_printf(arena, "(sets up) %s", facts->argv[n - 1]);
+	print_command(words[0] ? words : facts->argv, room);
 }
 
 static json_t *
@@ -127,7 +143,7 @@ sessions(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 		kr_text_escape(item, sizeof(item), s->facts.item, strlen(s->facts.item));
 		printf("%-16s  %-19s  %-10s  %-24s  ", s->facts.id,
 			local_time(s->facts.started_ms, started, sizeof(started)), outcome(arena, s), item);
-		print_command(s->facts.argv, 60);
+		print_purpose(arena, &s->facts, 60);
 	}
 	return 0;
 }
@@ -288,13 +304,18 @@ static const struct kr_option logs_options[] = {
 	{ NULL },
 };
 
+/* To follow, one that still runs rather than a newer one that is over. */
 static const char *
-choose_session(struct kr_arena *arena, const struct kr_host *host, const char *item, struct kr_error *err)
+choose_session(
+	struct kr_arena *arena, const struct kr_host *host, const char *item, bool follow, struct kr_error *err)
 {
 	struct kr_session_list list;
 
 	if (kr_session_list(arena, host->places.run_dir, item, &list, err) < 0)
 		return NULL;
+	for (size_t i = 0; follow && i < list.n; i++)
+		if (list.v[i].state == KR_SESSION_RUNNING)
+			return list.v[i].facts.id;
 	if (list.n)
 		return list.v[0].facts.id;
 	if (item)
@@ -302,6 +323,30 @@ choose_session(struct kr_arena *arena, const struct kr_host *host, const char *i
 	else
 		kr_fail(err, KR_E_NOT_FOUND, "there are no sessions yet");
 	return NULL;
+}
+
+/* The beginning of an id is enough where only one session has it. */
+static const char *
+complete_id(struct kr_arena *arena, const struct kr_host *host, const char *start, struct kr_error *err)
+{
+	struct kr_session_list list;
+	const char *id = NULL;
+
+	if (!*start || strlen(start) >= ID_CHARS)
+		return start;
+	if (kr_session_list(arena, host->places.run_dir, NULL, &list, err) < 0)
+		return NULL;
+	for (size_t i = 0; i < list.n; i++) {
+		if (!kr_text_has_prefix(list.v[i].facts.id, start))
+			continue;
+		if (id) {
+			kr_fail(err, KR_E_USAGE, "more than one session begins with '%s'", start);
+			kr_hint(err, "give more of it; 'kraft view sessions' lists them");
+			return NULL;
+		}
+		id = list.v[i].facts.id;
+	}
+	return id ? id : start;
 }
 
 static int
@@ -330,8 +375,10 @@ logs(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *er
 		return kr_fail(err, KR_E_USAGE, "name a session or an item, not both");
 	if (choose_form(parsed, show, err) < 0 || kr_host_gather(arena, &host, err) < 0)
 		return -1;
-	if (!id)
-		id = choose_session(arena, &host, parsed->value[LOGS_ITEM], err);
+	if (id)
+		id = complete_id(arena, &host, id, err);
+	else
+		id = choose_session(arena, &host, parsed->value[LOGS_ITEM], parsed->value[LOGS_FOLLOW] != NULL, err);
 	folder = id ? kr_session_folder_open(host.places.run_dir, id, err) : -1;
 	if (folder < 0)
 		return -1;
@@ -343,9 +390,10 @@ const struct kr_command kr_cmd_view_logs = {
 	.usage = "[OPTIONS] [SESSION]",
 	.summary = "print what a session said",
 	.help =
-		"Without a session: the newest one. Colours are left out, and everything else that could steer a\n"
-		"terminal is made visible as \\xNN. The log keeps the beginning and the end of long output; what is\n"
-		"missing in between is marked.",
+		"The beginning of a session's id is enough where no other has it. Without one: the newest session,\n"
+		"or with --follow the newest that still runs. Colours are left out, and everything else that could\n"
+		"steer a terminal is made visible as \\xNN. The log keeps the beginning and the end of long output;\n"
+		"what is missing in between is marked.",
 	.options = logs_options,
 	.words_max = 1,
 	.run = logs,

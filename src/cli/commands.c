@@ -12,6 +12,7 @@
 	X(run)             \
 	X(shell)           \
 	X(explain)         \
+	X(why_host)        \
 	X(view_sessions)   \
 	X(view_logs)       \
 	X(repo_connect)    \

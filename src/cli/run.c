@@ -22,9 +22,11 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/where.h"
+#include "os/fs.h"
 #include "os/host.h"
 #include "session/facts.h"
 #include "session/item.h"
+#include "session/local_files.h"
 #include "session/log.h"
 #include "session/outside.h"
 #include "session/relay.h"
@@ -126,8 +128,8 @@ static void
 say_changes(struct changes *c)
 {
 	if (c->count)
-		say("%zu uncommitted change%s not included; --with-changes takes them along", c->count,
-			c->count == 1 ? " is" : "s are");
+		say("%zu uncommitted change%s not included; --with-changes takes %s along", c->count,
+			c->count == 1 ? " is" : "s are", c->count == 1 ? "it" : "them");
 	c->count = 0; /* said */
 }
 
@@ -405,8 +407,11 @@ move_worktree(struct run *run, struct kr_error *err)
 	(void)rmdir(job.home); /* git leaves nothing in it */
 	if (result < 0)
 		return kr_wrap(err, "cannot move the worktree of item '%s'", run->item.id);
-	if (kr_session_exit_status(&job.end) == 0)
-		return kr_item_moved(&run->host, run->repo, &run->item, err);
+	if (kr_session_exit_status(&job.end) == 0) {
+		if (kr_item_moved(&run->host, run->repo, &run->item, err) < 0)
+			return -1;
+		return kr_local_files_add(run->repo, run->checkout.root, run->item.worktree, err);
+	}
 	kr_fail(err, KR_E_BUSY, "cannot move the worktree of item '%s' to commit %.12s: %s", run->item.id,
 		run->item.wanted, git_reason(run, &job));
 	return kr_hint(err, "--keep runs on the worktree as it is, --item NAME in another one; it lies in '%s'",
@@ -430,6 +435,8 @@ set_up(struct run *run, struct kr_error *err)
 		return kr_wrap(err, "the setup command of '%s'", run->repo->name);
 	if (kr_session_exit_status(&job.end) == 0)
 		return kr_item_set_up(&run->host, run->repo, &run->item, err);
+	if (job.plan->hosts->allow.n)
+		say("the hosts that network.install allows are not reachable: egress is not built into this kraft");
 	if (job.end.signal)
 		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' was ended by signal %d", run->repo->name,
 			job.end.signal);
@@ -510,6 +517,27 @@ tell_outside(struct run *run, const struct job *job)
 	}
 }
 
+/* A file that is not in the worktree: the init's word can only speak of the expose list. */
+static void
+tell_missing(struct run *run, const struct job *job)
+{
+	const char *command = job->argv[0], *inside, *mine;
+
+	if (job->end.exec_errno != ENOENT || !strchr(command, '/') || command[0] == '/')
+		return;
+	inside = kr_path_join(run->arena, job->cwd, command);
+	if (!inside || !kr_path_is_within(inside, run->item.worktree) ||
+		kr_fs_live.look(NULL, inside).type != KR_FS_NONE)
+		return;
+	mine = kr_path_join(run->arena, run->checkout.root, inside + strlen(run->item.worktree) + 1);
+	if (mine && kr_fs_live.look(NULL, mine).type != KR_FS_NONE)
+		say("'%s' is in your checkout but not in the worktree; commit it, or take it along with "
+			"--with-changes",
+			command);
+	else
+		say("there is no '%s' in the worktree", command);
+}
+
 static void
 sum_up(struct run *run, const struct job *job)
 {
@@ -521,6 +549,7 @@ sum_up(struct run *run, const struct job *job)
 	if (kr_session_exit_status(&job->end) != 0) {
 		for (size_t i = 0; i < job->plan->notes.n; i++)
 			say("%s", job->plan->notes.v[i]);
+		tell_missing(run, job);
 		tell_outside(run, job);
 	}
 	finish_changes(&run->changes, STATUS_WAIT_MS);
@@ -568,8 +597,8 @@ run_in_item(struct run *run, struct kr_error *err)
 	return result;
 }
 
-int
-kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
+static int
+open_and_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
 {
 	struct run run = { .arena = arena, .want = want };
 	int result;
@@ -582,5 +611,16 @@ kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *
 	result = run_in_item(&run, err);
 	if (run.changes.running)
 		kr_git_abandon(&run.changes.git);
+	return result;
+}
+
+int
+kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
+{
+	int result = open_and_run(arena, want, err);
+
+	/* Status 1 would read as the command's own: a test suite that failed. */
+	if (result < 0 && err->code == KR_E_NOT_FOUND)
+		err->code = KR_E_REFUSED;
 	return result;
 }

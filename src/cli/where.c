@@ -22,6 +22,20 @@ kr_where_phase(const char *name, enum kr_phase *out, struct kr_error *err)
 }
 
 int
+kr_where_check_apart(const struct kr_places *places, const char *root, struct kr_error *err)
+{
+	const char *const own[] = { places->kraft_home, places->run_dir };
+
+	for (size_t i = 0; i < KR_COUNT(own); i++) {
+		if (!kr_path_is_within(own[i], root))
+			continue;
+		kr_fail(err, KR_E_REFUSED, "the checkout '%s' holds kraft's own directory '%s'", root, own[i]);
+		return kr_hint(err, "set KRAFT_HOME to a directory outside of it");
+	}
+	return 0;
+}
+
+int
 kr_where_find(struct kr_arena *arena, const struct kr_places *places, const char *repo, struct kr_where *out,
 	struct kr_error *err)
 {
@@ -35,6 +49,8 @@ kr_where_find(struct kr_arena *arena, const struct kr_places *places, const char
 	if (!start)
 		return kr_fail(err, KR_E_USAGE, "'%s' is too long for a path", repo);
 	if (kr_checkout_find(arena, start, &out->checkout, err) < 0)
+		return -1;
+	if (kr_where_check_apart(places, out->checkout.root, err) < 0)
 		return -1;
 	out->repos = kr_repos_load(arena, places, err);
 	if (!out->repos)
@@ -53,9 +69,11 @@ kr_where_cwd(struct kr_arena *arena, const struct kr_where *where, const char *w
 {
 	const char *root = where->checkout.root, *cwd = worktree;
 
-	if (kr_path_is_within(where->here, root))
+	if (kr_path_is_within(where->here, root)) {
 		cwd = kr_path_clean(arena, kr_arena_printf(arena, "%s/%s", worktree, where->here + strlen(root)));
-	cwd = cwd ? cwd : worktree;
+		if (!cwd)
+			cwd = worktree;
+	}
 	*wanted = cwd;
 	while (strcmp(cwd, worktree) != 0) {
 		kr_auto_fd int fd = kr_path_open(cwd, O_PATH | O_DIRECTORY, NULL);

@@ -15,6 +15,12 @@ struct kr_where {
 /* "install" or "runtime"; NULL is runtime. KR_E_USAGE for another word. */
 int kr_where_phase(const char *name, enum kr_phase *out, struct kr_error *err);
 
+/*
+ * Refuses a checkout that holds kraft's own directory: host git looks through all of a checkout (`status`, and
+ * `add` for --with-changes), and must never open what a worker can write.
+ */
+int kr_where_check_apart(const struct kr_places *places, const char *root, struct kr_error *err);
+
 /* repo: a path in the checkout; NULL: where we stand. Creates nothing. */
 int kr_where_find(struct kr_arena *arena, const struct kr_places *places, const char *repo,
 	struct kr_where *out, struct kr_error *err);

@@ -32,6 +32,9 @@ struct kr_mark {
 
 struct kr_host_list {
 	struct kr_strs allow, deny; /* entries as in policy/hosts.h, trimmed, checked */
+	/* Places of the first so many entries; one that was added to a list later has none. */
+	const struct kr_mark *allow_marks, *deny_marks;
+	size_t allow_marked, deny_marked;
 };
 
 struct kr_network {

@@ -96,7 +96,10 @@ hint_host(struct kr_config *c, const char *text)
 int
 kr_hosts_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
+	struct kr_host_list *list = (struct kr_host_list *)((char *)target - key->field);
+	struct kr_mark *marks = kr_arena_alloc(c->arena, (node->count + 1) * sizeof(*marks));
 	struct kr_host_pattern pattern;
+	size_t n = 0;
 	const char *why;
 
 	for (const struct kr_yaml_node *item = node->child; item; item = item->next) {
@@ -106,6 +109,14 @@ kr_hosts_read(struct kr_config *c, const struct kr_key *key, const struct kr_yam
 			return hint_host(c, item->text);
 		}
 		kr_strs_add(c->arena, target, trimmed(c->arena, item->text));
+		marks[n++] = kr_config_mark(item);
+	}
+	if (key->field == offsetof(struct kr_host_list, allow)) {
+		list->allow_marks = marks;
+		list->allow_marked = n;
+	} else {
+		list->deny_marks = marks;
+		list->deny_marked = n;
 	}
 	return 0;
 }

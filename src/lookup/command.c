@@ -437,10 +437,17 @@ look_up_bare(struct finder *f, struct kr_error *err)
 static int
 refuse_outside(const struct finder *f, const char *path, struct kr_error *err)
 {
+	const char *checkout = f->in->checkout;
+
 	say(f, "'%s' is outside the sandbox's view", path);
-	return kr_fail(err, KR_E_REFUSED,
-		"%s leads to %s, outside the sandbox's view; add its directory to the sandbox's expose list",
-		f->command, path);
+	kr_fail(err, KR_E_REFUSED,
+		"%s leads to %s, outside the sandbox's view; add its directory to the sandbox's expose list", f->command,
+		path);
+	/* Exposing the checkout is never the way: the worktree has the same file. */
+	if (checkout && strcmp(path, checkout) != 0 && kr_path_is_within(path, checkout))
+		return kr_hint(err, "it is in your checkout, which is not shown; '%s' is the worktree's own, from its top",
+			kr_arena_printf(f->arena, ".%s", path + strlen(checkout)));
+	return -1;
 }
 
 /*

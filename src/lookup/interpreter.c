@@ -127,7 +127,7 @@ bool
 kr_interpreter_parse(const char *head, size_t n, struct kr_interpreter *out)
 {
 	struct kr_interpreter found = { 0 };
-	char arg[KR_INTERPRETER_HEAD];
+	char arg[KR_INTERPRETER_HEAD] = { 0 };
 	const char *end, *p;
 	size_t len;
 

@@ -120,18 +120,24 @@ check_kind(const struct kr_request *request, struct kr_error *err)
 		err, "add 'sandbox: {kind: os, network: {runtime: {allow: []}}}' to its entry in repos.yaml");
 }
 
-/* Inside, /var/tmp is a link to /tmp, so nothing can be mounted below it. */
+/*
+ * Inside, /var/tmp is a link to /tmp, so nothing can be mounted below it; and /dev/shm is the worker's, who
+ * could rename the directories above kraft's places and put others there.
+ */
 static int
 check_places(const struct kr_request *r, struct kr_error *err)
 {
+	static const char *const inside[] = { "/var/tmp", "/dev" };
 	const char *const places[] = { r->worktree, r->home, r->results_dir, r->channel_dir };
 
-	for (size_t i = 0; i < KR_COUNT(places); i++)
-		if (kr_path_is_within(places[i], "/var/tmp")) {
-			kr_fail(err, KR_E_REFUSED, "'%s' lies in /var/tmp, which is the sandbox's own /tmp inside",
-				places[i]);
-			return kr_hint(err, "set KRAFT_HOME to a directory outside /var/tmp");
-		}
+	for (size_t i = 0; i < KR_COUNT(places) * KR_COUNT(inside); i++) {
+		const char *place = places[i / KR_COUNT(inside)], *own = inside[i % KR_COUNT(inside)];
+
+		if (!kr_path_is_within(place, own))
+			continue;
+		kr_fail(err, KR_E_REFUSED, "'%s' lies in %s, which is the sandbox's own inside", place, own);
+		return kr_hint(err, "set KRAFT_HOME to a directory outside %s", own);
+	}
 	return 0;
 }
 
@@ -162,6 +168,33 @@ show_own(struct kr_build *b, const char *path, const char *source, bool writable
 						 .because = because });
 }
 
+/*
+ * For kraft's own git. A filter of the repository's configuration may run a program of the worktree's, so the
+ * worker's code may run here too, and what it must not change are the files through which git finds its
+ * configuration: whoever calls git in the worktree later, outside, would run what the worker says.
+ */
+static void
+add_git(struct kr_build *b)
+{
+	static const char *const pointers[] = { "commondir", "gitdir", "config.worktree" };
+	const struct kr_request *r = b->request;
+	const char *dot_git = kr_path_join(b->arena, r->worktree, ".git");
+
+	show_own(b, r->git_common, r->git_common, false, "the repository, for kraft's own git");
+	show_own(b, r->git_dir, r->git_dir, true, "the worktree's git directory, for kraft's own git");
+	show_own(b, dot_git, dot_git, false, "leads to the git directory; not to be changed");
+	for (size_t i = 0; i < KR_COUNT(pointers); i++) {
+		const char *path = kr_path_join(b->arena, r->git_dir, pointers[i]);
+
+		if (b->host->fs->look(b->host->fs->context, path).type != KR_FS_NONE) {
+			show_own(b, path, path, false, "leads git to its configuration; not to be changed");
+		} else {
+			kr_strs_add(b->arena, &b->masks, path);
+			kr_strs_add(b->arena, &b->mask_why, "leads git to its configuration; not to be made");
+		}
+	}
+}
+
 /* OS-MNT-04, -05, -07 to -09 */
 static void
 add_own(struct kr_build *b)
@@ -175,10 +208,8 @@ add_own(struct kr_build *b)
 	show_own(b, r->channel_dir, r->channel_dir, false, "the session's channel to kraft");
 	show_own(b, r->home, r->home, true, "the item's home, HOME inside");
 	show_own(b, r->worktree, r->worktree, true, "the worktree");
-	if (r->git_dir) {
-		show_own(b, r->git_common, r->git_common, false, "the repository, for kraft's own git");
-		show_own(b, r->git_dir, r->git_dir, true, "the worktree's git directory, for kraft's own git");
-	}
+	if (r->git_dir)
+		add_git(b);
 }
 
 /* An error about one entry of `expose`, with its place in repos.yaml. */

@@ -45,10 +45,12 @@ kr_now_ms(void)
 static json_t *
 text(const char *s)
 {
-	json_t *value = json_string(s ? s : "");
+	json_t *value;
 	size_t size;
 	char *safe;
 
+	s = s ? s : "";
+	value = json_string(s);
 	if (value)
 		return value;
 	size = 4 * strlen(s) + 1; /* bytes that are no UTF-8: \xNN each */

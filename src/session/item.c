@@ -6,9 +6,10 @@
  *   absent    there             put it aside, make: it is not known to be ours
  *   making    there or none     remove it, make: a kraft was killed; nothing has run in it yet
  *   ready     none              make: the person removed it
- *   ready     not linked        put it aside, make: the repository has forgotten it, but a worker's files are
- * in it ready     at another commit note "moving"; the caller moves it by a git run inside the walls moving
- * there             the caller moves it: nobody knows how far it came ready     at the commit     nothing
+ *   ready     not linked        put it aside, make: the repository forgot it, but a worker's files are in it
+ *   ready     at another commit note "moving"; the caller moves it by a git run inside the walls
+ *   moving    there             remove git's stale locks; the caller moves it: nobody knows how far it came
+ *   ready     at the commit     nothing
  *
  * A directory is only ever removed in the one state in which no worker and no person can have put anything
  * there; in every other it is renamed to <item>.aside-N and a note says so. Host git never looks into a
@@ -297,6 +298,32 @@ busy(const struct kr_item *item, const char *why, struct kr_error *err)
 	return kr_hint(err, "wait for it, or use an item of its own: --item NAME");
 }
 
+static bool
+is_younger(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
+}
+
+/*
+ * A git that was killed while it moved the worktree left its locks, and every later one would stop at them.
+ * The record was written just before it started; an older lock is the person's, who may be at work there.
+ */
+static void
+drop_stale_locks(const struct opening *o)
+{
+	static const char *const locks[] = { "index.lock", "HEAD.lock" };
+	const char *name = kr_arena_printf(o->arena, "%s.json", o->item->id);
+	kr_auto_fd int fd = kr_path_open(o->record.git_dir, O_PATH | O_DIRECTORY, NULL);
+	struct stat ordered, lock;
+
+	if (fd < 0 || fstatat(o->dir_fd, name, &ordered, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	for (size_t i = 0; i < KR_COUNT(locks); i++)
+		if (fstatat(fd, locks[i], &lock, AT_SYMLINK_NOFOLLOW) == 0 &&
+			is_younger(&lock.st_mtim, &ordered.st_mtim))
+			(void)unlinkat(fd, locks[i], 0); /* git says so if it is still there */
+}
+
 /* The worktree is there; does it stand where it should? */
 static int
 judge(struct opening *o, struct kr_error *err)
@@ -312,6 +339,9 @@ judge(struct opening *o, struct kr_error *err)
 	item->git_common = o->record.git_common;
 	item->setup_done = *setup == '\0' || strcmp(setup, o->record.setup) == 0;
 	item->state = !moving && strcmp(item->at, item->wanted) == 0 ? KR_ITEM_READY : KR_ITEM_NEEDS_CHECKOUT;
+	if (item->state == KR_ITEM_READY && o->exclusive &&
+		kr_local_files_add(o->repo, o->checkout->root, item->worktree, err) < 0)
+		return -1;
 	if (item->state == KR_ITEM_READY && item->setup_done)
 		return o->exclusive ? share(item, err) : 0;
 	if (!o->exclusive && item->state == KR_ITEM_NEEDS_CHECKOUT) {
@@ -321,6 +351,8 @@ judge(struct opening *o, struct kr_error *err)
 	}
 	if (!o->exclusive)
 		return busy(item, "its setup command has to run first", err);
+	if (moving)
+		drop_stale_locks(o);
 	if (item->state == KR_ITEM_READY || moving)
 		return 0;
 	o->record.state = KR_RECORD_MOVING;

@@ -126,6 +126,24 @@ copy_bytes(int from, int to, const char *name, struct kr_error *err)
 	}
 }
 
+/* A link counts too, also one on the way there: what a worker put in the way stays. */
+static bool
+is_in(const char *worktree, const char *name)
+{
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	const char *path = kr_path_join(&arena, worktree, name);
+	struct kr_error opened = { 0 };
+	kr_auto_fd int parent = -1;
+	struct stat st;
+
+	if (!path)
+		return false;
+	parent = kr_path_open(kr_path_dirname(&arena, path), O_PATH | O_DIRECTORY, &opened);
+	if (parent < 0)
+		return opened.code == KR_E_REFUSED;
+	return fstatat(parent, kr_path_basename(path), &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int
 copy_one(const char *checkout, const char *worktree, const char *name, struct kr_error *err)
 {
@@ -161,5 +179,19 @@ kr_local_files_copy(
 	for (size_t i = 0; i < repo->local_files.n; i++)
 		if (copy_one(checkout, worktree, repo->local_files.v[i], err) < 0)
 			return -1;
+	return 0;
+}
+
+int
+kr_local_files_add(
+	const struct kr_repo *repo, const char *checkout, const char *worktree, struct kr_error *err)
+{
+	for (size_t i = 0; i < repo->local_files.n; i++) {
+		const char *name = repo->local_files.v[i];
+
+		if (check_name(name, err) < 0 ||
+			(!is_in(worktree, name) && copy_one(checkout, worktree, name, err) < 0))
+			return -1;
+	}
 	return 0;
 }

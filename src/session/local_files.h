@@ -12,5 +12,9 @@ int kr_local_files_check(const struct kr_repo *repo, const char *checkout, struc
 /* checkout, worktree: clean paths without links. */
 int kr_local_files_copy(
 	const struct kr_repo *repo, const char *checkout, const char *worktree, struct kr_error *err);
+/* Only those that the worktree has not: one that was listed later, or that left with --with-changes. What a
+ * worker made of the others is kept. */
+int kr_local_files_add(
+	const struct kr_repo *repo, const char *checkout, const char *worktree, struct kr_error *err);
 
 #endif

@@ -63,7 +63,7 @@ struct kr_relay {
 	sigset_t mask_before;
 	struct sigaction pipe_before, ttin_before;
 	bool signals_taken;
-	bool got_exit, launcher_gone, command_stopped, abandon;
+	bool got_exit, launcher_gone, command_stopped, stop_asked, abandon;
 	size_t rest; /* read since the launcher's end, at most */
 	int64_t interrupted_at, kill_at, hard_at;
 	struct kr_session_end end;
@@ -462,7 +462,7 @@ go_on(struct kr_relay *r)
 	resize(r);
 	if (r->command_stopped)
 		(void)tell(r, KG_SIGNAL, SIGCONT);
-	r->command_stopped = false;
+	r->command_stopped = r->stop_asked = false;
 }
 
 /*
@@ -484,6 +484,28 @@ stop_ourselves(struct kr_relay *r, int signal)
 	/* Here we are stopped, and continued. */
 	(void)sigprocmask(SIG_BLOCK, &tstp, NULL);
 	go_on(r);
+}
+
+/*
+ * With a terminal somebody sits there who gets it back. Without one only the person's own stop stops us too: a
+ * command that stops itself, and is perhaps continued from inside, must not leave us stopped for ever.
+ */
+static void
+on_stopped(struct kr_relay *r, int signal)
+{
+	r->command_stopped = true;
+	if (r->want.terminal || r->stop_asked)
+		stop_ourselves(r, signal);
+}
+
+static void
+on_stop_key(struct kr_relay *r)
+{
+	r->stop_asked = true;
+	if (r->command_stopped)
+		stop_ourselves(r, SIGTSTP); /* it will not say so again */
+	else
+		(void)tell(r, KG_SIGNAL, SIGTSTP);
 }
 
 /* Gives our terminal back in the state we got it. A clean program is believed to have left what it wanted to
@@ -519,8 +541,7 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 		r->end.exec_errno = m->a;
 		break;
 	case KG_STOPPED:
-		r->command_stopped = true;
-		stop_ourselves(r, m->a);
+		on_stopped(r, m->a);
 		break;
 	case KG_CONTINUED:
 		r->command_stopped = false;
@@ -627,6 +648,9 @@ on_signal(struct kr_relay *r, int signal)
 		if (!r->kill_at)
 			r->kill_at = now_ms() + GRACE_MS;
 		(void)tell(r, KG_SIGNAL, signal);
+		break;
+	case SIGTSTP:
+		on_stop_key(r);
 		break;
 	case SIGCONT:
 		kr_terminal_again(&r->terminal);

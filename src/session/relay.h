@@ -10,7 +10,8 @@
  * shell's job does; after SIGCONT everything goes on. Where nobody could continue us (an orphaned group), the
  * command is continued at once.
  *
- * With pipes: INT, QUIT, TERM, HUP, TSTP and CONT that reach us are passed on, once each.
+ * With pipes: INT, QUIT, TERM, HUP, TSTP and CONT that reach us are passed on, once each. After TSTP we stop
+ * when the command has stopped; when it stops by itself we do not.
  *     a second INT or QUIT within two seconds, ten seconds after TERM    the sandbox is ended
  *     our reader is gone (EPIPE)    we close our end, so the worker gets its SIGPIPE, as in `command | head`
  *     our reader is slow            we stop reading the worker: 32 KiB per stream, no more is held

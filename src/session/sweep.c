@@ -100,8 +100,23 @@ note_age(void *context, const char *id)
 	ages->v[ages->n++].changed = st.st_mtim;
 }
 
+/* The worker of a session writes into its result file, but not into the directory: see OS-MNT-05. */
 static void
-remove_oldest(int sessions_fd, size_t count)
+remove_result(int sessions_fd, int results_fd, const char *id)
+{
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	kr_auto_fd int folder = openat(sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), item = -1;
+	struct kr_session_seen seen;
+
+	if (folder < 0 || kr_session_facts_read(&arena, folder, &seen, NULL) < 0 || strchr(seen.facts.item, '/'))
+		return;
+	item = openat(results_fd, seen.facts.item, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (item >= 0)
+		(void)unlinkat(item, kr_arena_printf(&arena, "%s.json", id), 0); /* may never have been made */
+}
+
+static void
+remove_oldest(int sessions_fd, int results_fd, size_t count)
 {
 	struct ages ages = { .fd = sessions_fd, .v = kr_xcalloc(count, sizeof(*ages.v)), .cap = count };
 
@@ -109,8 +124,10 @@ remove_oldest(int sessions_fd, size_t count)
 	if (ages.n)
 		qsort(ages.v, ages.n, sizeof(*ages.v), oldest_first);
 	for (size_t i = 0; i + KR_SESSION_KEPT_LEAST < ages.n; i++)
-		if (is_over(sessions_fd, ages.v[i].id))
+		if (is_over(sessions_fd, ages.v[i].id)) {
+			remove_result(sessions_fd, results_fd, ages.v[i].id);
 			(void)kr_tree_remove_at(sessions_fd, ages.v[i].id);
+		}
 	free(ages.v);
 }
 
@@ -132,7 +149,8 @@ kr_session_sweep(const char *run_dir)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena),
-				   channels = open_below(run_dir, "sn", &arena);
+				   channels = open_below(run_dir, "sn", &arena),
+				   results = open_below(run_dir, "results", &arena);
 	size_t count;
 
 	if (sessions < 0)
@@ -141,5 +159,5 @@ kr_session_sweep(const char *run_dir)
 		each_id(channels, sweep_channel, &(struct channels){ channels, sessions });
 	count = each_id(sessions, NULL, NULL);
 	if (count > KR_SESSION_KEPT_MOST)
-		remove_oldest(sessions, count);
+		remove_oldest(sessions, results, count);
 }

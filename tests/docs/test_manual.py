@@ -10,6 +10,7 @@ KRAFT = os.path.join(os.environ.get("KRAFT_BUILD") or ROOT / "build", "kraft")
 PAGES = {
     "man/kraft-run.1.scd": ["run"],
     "man/kraft-explain.1.scd": ["explain"],
+    "man/kraft-why.1.scd": ["why host"],
     "man/kraft-repo.1.scd": ["repo connect", "repo list", "repo path", "repo disconnect"],
     "man/kraft-view.1.scd": ["view sessions", "view logs"],
 }

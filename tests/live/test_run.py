@@ -15,10 +15,15 @@ def _(t):
     t.works(failed.code == 125 and "failed with exit code 1" in failed.err and "kraft view logs" in failed.err, "refused", failed)
     t.works(failed.out == "" and "setting\n" in failed.err and "noise" in failed.err, "what it says goes to stderr", failed)
     t.works("noise" in home.kraft("view", "logs").out, "and is kept")
+    t.works("not reachable" not in failed.err, "no host was named", failed)
+    home.configure(setup_command="exit 1", sandbox={"network": {"install": {"allow": ["example.com"]}}})
+    offline = home.run("true", options=["--item", "offline"])
+    t.works(offline.code == 125 and "network.install allows are not reachable" in offline.err, "one was", offline)
     home.configure(setup_command="echo x >>count")
     for _ in range(2):
         t.works(home.ok("cat", "count").out == "x\nx\n", "failed once, worked once")
-    t.works([s["purpose"] for s in sessions(home)] == ["command", "command", "setup", "setup"], "sessions", sessions(home))
+    t.works([s["purpose"] for s in sessions(home)] == ["command", "command", "setup", "setup", "setup"], "sessions", sessions(home))
+    t.works("(sets up) echo x >>count" in home.kraft("view", "sessions").out, "a table")
     home.configure(setup_command=None)
     t.works(home.run("true").code == 0, "none declared")
 
@@ -28,10 +33,14 @@ def _(t):
     home = Home()
     t.works(home.ok("true").err == "", "nothing is said of a clean checkout")
     write(home.repo + "/README", "changed\n")
+    t.works("1 uncommitted change is not included; --with-changes takes it along" in home.run("true").err, "one")
     write(home.repo + "/new", "new\n")
     git(home.repo, "mv", "sub/file", "sub/moved")
     left_out = home.sh("cat README; ls; ls sub")
     t.works("3 uncommitted changes are not included; --with-changes takes them along" in left_out.err, "counted", left_out)
+    missing = home.run("./new")
+    t.works(missing.code == 127 and "'./new' is in your checkout but not in the worktree" in missing.err, "a command", missing)
+    t.works("there is no './neither' in the worktree" in home.run("./neither").err, "in neither")
     t.works("a sample" in left_out.out and "new" not in left_out.lines and "file" in left_out.lines, "left out", left_out)
     taken = home.sh("cat README; ls; ls sub", options=["--with-changes"])
     t.works("changed" in taken.out and "new" in taken.lines and "moved" in taken.lines and "uncommitted" not in taken.err, "taken", taken)
@@ -60,6 +69,48 @@ def _(t):
     t.works(away.out == home.worktree + "\n", "a link of the worker's is not followed", away)
 
 
+@promise("GIT-04", "a program of the worktree's that a filter runs while kraft moves the worktree cannot lead a later git astray")
+def _(t):
+    home = Home()
+    write(home.repo + "/.gitattributes", "*.x filter=f\n")
+    os.chmod(write(home.repo + "/f.sh", "#!/bin/sh\ncat\n"), 0o755)
+    git(home.repo, "config", "filter.f.smudge", "./f.sh")
+    write(home.repo + "/a.x", "one\n")
+    git(home.repo, "add", "-A")
+    git(home.repo, "commit", "-qm", "filtered")
+    attack = ("#!/bin/sh\ncat\nfor f in .git $GIT_DIR/commondir $GIT_DIR/gitdir $GIT_DIR/config.worktree; do\n"
+              "  (echo x >$f) 2>&-; rm -f $f; mv $f $f.old; ln -sf /tmp $f; done 2>&-\n"
+              "touch attacked $GIT_DIR/attacked\n")
+    write(home.root + "/attack", attack)
+    home.ok("sh", "-c", "cat >f.sh", stdin=attack.encode())
+    places = [home.worktree + "/.git"]
+    git_dir = read(places[0]).split(": ")[1].strip()
+    places += [git_dir + "/commondir", git_dir + "/gitdir"]
+    before = [read(p) for p in places]
+    write(home.repo + "/a.x", "two\n")
+    git(home.repo, "commit", "-qam", "again")
+    moved = home.run("cat", "a.x")
+    t.works(moved.out == "two\n", "the worktree is moved, through the filter", moved)
+    t.works(os.path.exists(git_dir + "/attacked"), "the worktree's program ran, where git may write", moved)
+    t.works([read(p) for p in places] == before and not any(os.path.islink(p) for p in places), "the pointers are as they were")
+    config = git_dir + "/config.worktree"
+    t.works(not os.path.islink(config) and (not os.path.exists(config) or read(config) == ""), "and no configuration was added")
+
+
+@promise("GIT-01", "kraft's own directory inside the checkout, where host git would look into it, is refused")
+def _(t):
+    home = Home()
+    inside = {"KRAFT_HOME": home.repo + "/.kraft"}
+    os.makedirs(inside["KRAFT_HOME"] + "/config", 0o700)
+    shutil.copy(home.config_dir + "/repos.yaml", inside["KRAFT_HOME"] + "/config/repos.yaml")
+    for words in (("run", "--", "true"), ("explain", "--", "true"), ("repo", "connect", ".")):
+        if words[0] == "repo":
+            os.unlink(inside["KRAFT_HOME"] + "/config/repos.yaml")
+        result = home.kraft(*words, env=inside)
+        t.works(result.code != 0 and "holds kraft's own directory" in result.err, words, result)
+    t.works(not os.path.exists(inside["KRAFT_HOME"] + "/run/worktrees"), "nothing was made")
+
+
 @promise("CFG-06", "a checkout that is not connected, a wrong phase, no command: one sentence and the next step")
 def _(t):
     home = Home()
@@ -76,7 +127,7 @@ def _(t):
     command = home.kraft("rn")
     t.works(command.code == 2 and "'kraft run'" in command.err, "a command", command)
     nowhere = home.run("true", cwd=home.home)
-    t.works(nowhere.code != 0 and "Traceback" not in nowhere.err and nowhere.err.startswith("kraft: "), "no checkout", nowhere)
+    t.works(nowhere.code == 125 and nowhere.err.startswith("kraft: "), "no checkout", nowhere)
 
 
 @wall("OS-EXP-02", "a path outside that a failed command named is named with the line to add; a protected one never is")
@@ -114,6 +165,7 @@ def _(t):
     table = home.kraft("view", "sessions").out
     t.works("exit 3" in table and "signal 9" in table and "sh -c echo one; exit 3" in table, "a table", table)
     t.works(home.kraft("view", "logs", "--item", "b").out == "two\n" and home.kraft("view", "logs", listed[2]["id"]).out == "one\n", "chosen")
+    t.works(home.kraft("view", "logs", listed[2]["id"][:15]).out == "one\n", "by the beginning of its id")
     line = json.loads(home.kraft("view", "logs", "--item", "b", "--json").out)
     t.works(line["stream"] == "stderr" and line["text"] == "two" and abs(line["ms"] / 1000 - time.time()) < 60, "JSON", line)
     for wrong in (["nonsense"], ["../../etc"], ["0" * 16]):
@@ -121,6 +173,7 @@ def _(t):
     process = home.start("sh", "-c", "for i in 1 2 3 4 5; do echo tick$i; sleep 0.3; done")
     wait_for(lambda: sessions(home)[0]["state"] == "running", 10)
     t.works(sessions(home)[0]["state"] == "running", "running")
+    home.sh("echo newer, and over")
     followed = home.kraft("view", "logs", "-f", timeout=30)
     t.works(followed.out == "".join("tick%d\n" % i for i in range(1, 6)), "followed to its end", followed)
     process.wait(timeout=20)
@@ -161,6 +214,38 @@ def _(t):
     write(home.root + "/list", "".join("%d\n" % i for i in range(6)))
     loop = home.host("sh", "-c", "while read x; do '%s' run -- echo got $x; done <%s/list" % (KRAFT, home.root))
     t.works(loop.lines == ["got %d" % i for i in range(6)], "every line", loop)
+
+
+def state_of(pid):
+    return read("/proc/%d/stat" % pid).rsplit(")", 1)[1].split()[0]
+
+
+def becomes(pid, state):
+    end = time.monotonic() + 20
+    while state_of(pid) not in state and time.monotonic() < end:
+        time.sleep(0.02)
+    return state_of(pid) in state
+
+
+@promise("PROC-07", "without a terminal the person's stop stops kraft too, the command's own stop does not")
+def _(t):
+    home = Home()
+    home.ok("true")
+    group = lambda: os.setpgid(0, 0)  # not orphaned: we, in another group of the session, could continue it
+    alone = home.run("sh", "-c", "(sleep 1; kill -CONT $$) & kill -STOP $$; echo back", preexec=group, timeout=30)
+    t.works(alone.out == "back\n", "stopped and continued inside", alone)
+    for own_stop in ("", "kill -STOP $$; "):
+        marker = home.worktree + "/stopping"
+        process = home.kraft("run", "--", "sh", "-c", ">stopping; %ssleep 1; echo end" % own_stop, preexec=group, popen=True)
+        t.works(wait_for(lambda: os.path.exists(marker)), "it runs")
+        time.sleep(0.3)
+        t.works(state_of(process.pid) != "T", "not stopped by itself", own_stop)
+        os.killpg(process.pid, signal.SIGTSTP)
+        t.works(becomes(process.pid, "T"), "the person's stop", own_stop)
+        os.killpg(process.pid, signal.SIGCONT)
+        out, err = process.communicate(timeout=20)
+        t.works(process.returncode == 0 and out == b"end\n", "and goes on", (own_stop, out, err))
+        os.unlink(marker)
 
 
 @promise("PROC-15", "kraft started with its standard streams closed runs the command all the same")

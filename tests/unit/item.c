@@ -258,6 +258,35 @@ a_move_that_did_not_end_is_made_again(void **state)
 	kr_item_close(&item);
 }
 
+/* GIT-19: a git that was killed during the move left its locks; one that was there before is the person's. */
+static void
+locks_of_a_killed_move_are_removed(void **state)
+{
+	struct place *p = *state;
+	struct call c;
+	struct kr_item item;
+
+	make_repo(p);
+	c = call_for(p, "r");
+	item = open_item(p, &c);
+	kr_item_close(&item);
+	sh(p, "touch -d '1 hour ago' '%s/HEAD.lock' && cd r && echo two >f && git commit -qam three", item.git_dir);
+	item = open_item(p, &c);
+	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
+	sh(p, "touch '%s/index.lock'", item.git_dir);
+	kr_item_close(&item); /* killed here */
+	item = open_item(p, &c);
+	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
+	sh(p, "! test -e '%s/index.lock' && test -e '%s/HEAD.lock'", item.git_dir, item.git_dir);
+	assert_int_equal(kr_item_moved(&c.host, &c.repo, &item, NULL), 0);
+	kr_item_close(&item);
+	sh(p, "touch '%s/index.lock'", item.git_dir);
+	item = open_item(p, &c);
+	assert_int_equal(item.state, KR_ITEM_READY);
+	sh(p, "test -e '%s/index.lock'", item.git_dir);
+	kr_item_close(&item);
+}
+
 static void
 changes_are_taken_along_when_asked(void **state)
 {
@@ -925,6 +954,7 @@ main(void)
 		place_test(an_item_is_made_once_and_then_ready),
 		place_test(a_new_head_asks_for_a_move),
 		place_test(a_move_that_did_not_end_is_made_again),
+		place_test(locks_of_a_killed_move_are_removed),
 		place_test(changes_are_taken_along_when_asked),
 		place_test(setup_is_remembered_by_its_command),
 		place_test(a_worktree_removed_by_hand_is_made_again),

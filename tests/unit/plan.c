@@ -204,6 +204,56 @@ the_worktree_is_not_listed(void **state)
 	plan_case_fini(&c);
 }
 
+/* GIT-04: a filter may run the worktree's programs in kraft's own git: they cannot lead a later git astray. */
+static void
+krafts_own_git_keeps_its_pointers(void **state)
+{
+#define GIT_DIR "/home/ada/code/w/.git/worktrees/w"
+	static const struct fake_entry entries[] = { { GIT_DIR "/commondir", "file" },
+		{ GIT_DIR "/gitdir", "file" }, { GIT_DIR "/index", "file" }, { NULL, NULL } };
+	static const char *const pointers[] = { CASE_WORKTREE "/.git", GIT_DIR "/commondir", GIT_DIR "/gitdir" };
+	struct plan_case c;
+	const struct kr_plan *plan;
+	const struct kr_step *git_dir;
+
+	(void)state;
+	plan_case_init(&c, entries, "make");
+	c.request.git_common = "/home/ada/code/w/.git";
+	c.request.git_dir = GIT_DIR;
+	plan = plan_case_build(&c);
+	KR_BUG_IF(!plan);
+	git_dir = step_at(plan, KR_STEP_BIND_RW, GIT_DIR);
+	assert_non_null(git_dir);
+	for (size_t i = 0; i < KR_COUNT(pointers); i++)
+		assert_non_null(step_at(plan, KR_STEP_BIND_RO, pointers[i]));
+	assert_true(step_at(plan, KR_STEP_BIND_RO, GIT_DIR "/gitdir") > git_dir);
+	assert_true(step_at(plan, KR_STEP_MASK, GIT_DIR "/config.worktree") > git_dir);
+	assert_null(step_at(plan, KR_STEP_MASK, CASE_WORKTREE "/.git"));
+	plan_case_fini(&c);
+#undef GIT_DIR
+}
+
+/* kraft's places may not lie where the sandbox has something of its own. */
+static void
+places_in_the_sandboxs_own_are_refused(void **state)
+{
+	static const char *const places[] = { "/var/tmp/k/w", "/dev/shm/k/w" };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(places); i++)
+		for (int which = 0; which < 4; which++) {
+			struct plan_case c;
+
+			plan_case_init(&c, NULL, "make");
+			*(const char **[]){ &c.request.worktree, &c.request.home, &c.request.results_dir,
+				&c.request.channel_dir }[which] = places[i];
+			assert_null(plan_case_build(&c));
+			assert_int_equal(c.err.code, KR_E_REFUSED);
+			assert_non_null(strstr(c.err.message, places[i]));
+			plan_case_fini(&c);
+		}
+}
+
 /* A command's directory that is refused late leaves no mask of a file that is not shown. */
 static void
 a_refused_directory_leaves_no_masks(void **state)
@@ -364,6 +414,8 @@ main(void)
 		cmocka_unit_test(three_hundred_binds_are_the_limit),
 		cmocka_unit_test(the_search_is_bounded),
 		cmocka_unit_test(the_worktree_is_not_listed),
+		cmocka_unit_test(krafts_own_git_keeps_its_pointers),
+		cmocka_unit_test(places_in_the_sandboxs_own_are_refused),
 		cmocka_unit_test(a_refused_directory_leaves_no_masks),
 		cmocka_unit_test(names_are_sorted_and_unique),
 		cmocka_unit_test(secrets_are_never_printed),

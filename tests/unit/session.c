@@ -557,6 +557,26 @@ is_there(const struct folder *f, const char *kind, int number)
 	return fstatat(f->fd, name, &st, 0) == 0;
 }
 
+static bool
+result_is_there(const struct folder *f, int number)
+{
+	char name[64];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "results/i/%016x.json", (unsigned)number);
+	return fstatat(f->fd, name, &st, 0) == 0;
+}
+
+static void
+make_result(struct folder *f, int number)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "results/i/%016x.json", (unsigned)number);
+	close(openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+	assert_true(result_is_there(f, number));
+}
+
 /* The oldest go, whoever lives stays, and so does what is just being made. */
 static void
 a_sweep_leaves_the_living_and_the_newest(void **state)
@@ -568,6 +588,8 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 
 	assert_int_equal(mkdirat(f->fd, "sessions", 0700), 0);
 	assert_int_equal(mkdirat(f->fd, "sn", 0700), 0);
+	assert_int_equal(mkdirat(f->fd, "results", 0700), 0);
+	assert_int_equal(mkdirat(f->fd, "results/i", 0700), 0);
 	make_session(f, "sn", 1, true, &alive);
 	make_session(f, "sn", 2, false, &gone);
 	assert_int_equal(mkdirat(f->fd, "sn/0000000000000003", 0700), 0); /* its folder is gone */
@@ -585,7 +607,12 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 	}
 	for (int i = 0; i < MANY; i++)
 		make_session(f, "", 1000 + i, false, &unused);
+	make_result(f, 1);
+	make_result(f, 2);
+	make_result(f, 1000 + MANY - 1);
 	kr_session_sweep(f->path);
+	assert_true(result_is_there(f, 1) && result_is_there(f, 1000 + MANY - 1));
+	assert_false(result_is_there(f, 2)); /* goes with its session */
 	assert_true(is_there(f, "sessions", 1)); /* old, and alive */
 	assert_false(is_there(f, "sessions", 2));
 	assert_true(is_there(f, "sessions", 1000 + MANY - 1));
