@@ -472,11 +472,12 @@ def children(pid):
 
 
 def command_of(pid):
+    """The words of a process's command line; one empty word when it is gone."""
     try:
         with open("/proc/%d/cmdline" % pid, "rb") as f:
-            return f.read().split(b"\0")[:-1]
+            return f.read().split(b"\0")[:-1] or [b""]
     except OSError:
-        return []
+        return [b""]
 
 
 def launcher_of(process):

@@ -23,8 +23,7 @@ def started(home, *command, **more):
     """A running session and the mark its command carries."""
     here = mark()
     process = home.start(*[here if w == "MARK" else w for w in command], **more)
-    if not wait_for(lambda: [p for p in marked(here) if p not in (process.pid,) and b"launch" not in command_of(p)
-                             and not command_of(p)[0].endswith((b"kraft", b"bwrap", b"init"))], 20):
+    if not wait_for(lambda: [p for p in marked(here) if command_of(p)[0].endswith(b"probe")], 20):
         process.kill()
         raise Failed("the command did not start: %r" % (Result(process.returncode, *process.communicate()),))
     return process, here
