@@ -1,15 +1,15 @@
 /*
  * probe: what a hostile worker would try, one attempt per subcommand, harmless when it succeeds.
  *
- * It runs inside the sandbox (the attempt) and outside of it (the control), and says what happened in lines of
- * words: "label ok", "label EPERM", "label value". The Python tests judge; the probe only reports.
+ * It runs inside the sandbox (the attempt) and outside of it (the control), and says what happened in lines
+ * of words: "label ok", "label EPERM", "label value". The Python tests judge; the probe only reports.
  *
- * The verdicts of the system-call filter are taken without making the calls: a child adds a filter of its own that
- * answers TRACE for the call in question. The kernel obeys the strictest of all filters, and ERRNO is stricter than
- * TRACE. So when the sandbox's filter refuses the call, the child sees that errno; when it allows it, the parent, which
- * traces the child, is told, and ends the child before the call happens. That way numbers that need privileges
- * (kexec_load, bpf) and dangerous ones (reboot, exit) can be asked about as well, and EPERM of the filter is not
- * mistaken for EPERM of the kernel.
+ * The verdicts of the system-call filter are taken without making the calls: a child adds a filter of its own
+ * that answers TRACE for the call in question. The kernel obeys the strictest of all filters, and ERRNO is
+ * stricter than TRACE. So when the sandbox's filter refuses the call, the child sees that errno; when it
+ * allows it, the parent, which traces the child, is told, and ends the child before the call happens. That
+ * way numbers that need privileges (kexec_load, bpf) and dangerous ones (reboot, exit) can be asked about as
+ * well, and EPERM of the filter is not mistaken for EPERM of the kernel.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -61,22 +61,69 @@
 
 /* ---- names of errors ---- */
 
-#define ERRORS(X)                                                                                  \
-	X(EPERM) X(ENOENT) X(ESRCH) X(EINTR) X(EIO) X(ENXIO) X(E2BIG) X(ENOEXEC) X(EBADF) X(ECHILD) X(EAGAIN) \
-	X(ENOMEM) X(EACCES) X(EFAULT) X(EBUSY) X(EEXIST) X(EXDEV) X(ENODEV) X(ENOTDIR) X(EISDIR) X(EINVAL)   \
-	X(ENFILE) X(EMFILE) X(ENOTTY) X(ETXTBSY) X(EFBIG) X(ENOSPC) X(ESPIPE) X(EROFS) X(EMLINK) X(EPIPE)    \
-	X(ENAMETOOLONG) X(ENOSYS) X(ELOOP) X(EPROTONOSUPPORT) X(ESOCKTNOSUPPORT) X(EOPNOTSUPP)               \
-	X(EAFNOSUPPORT) X(EADDRINUSE) X(EADDRNOTAVAIL) X(ENETDOWN) X(ENETUNREACH) X(ECONNREFUSED)            \
-	X(EHOSTUNREACH) X(ETIMEDOUT) X(EDQUOT) X(ENOKEY) X(EUSERS) X(EPROTOTYPE) X(ENOPROTOOPT)
+#define ERRORS(X)      \
+	X(EPERM)           \
+	X(ENOENT)          \
+	X(ESRCH)           \
+	X(EINTR)           \
+	X(EIO)             \
+	X(ENXIO)           \
+	X(E2BIG)           \
+	X(ENOEXEC)         \
+	X(EBADF)           \
+	X(ECHILD)          \
+	X(EAGAIN)          \
+	X(ENOMEM)          \
+	X(EACCES)          \
+	X(EFAULT)          \
+	X(EBUSY)           \
+	X(EEXIST)          \
+	X(EXDEV)           \
+	X(ENODEV)          \
+	X(ENOTDIR)         \
+	X(EISDIR)          \
+	X(EINVAL)          \
+	X(ENFILE)          \
+	X(EMFILE)          \
+	X(ENOTTY)          \
+	X(ETXTBSY)         \
+	X(EFBIG)           \
+	X(ENOSPC)          \
+	X(ESPIPE)          \
+	X(EROFS)           \
+	X(EMLINK)          \
+	X(EPIPE)           \
+	X(ENAMETOOLONG)    \
+	X(ENOSYS)          \
+	X(ELOOP)           \
+	X(EPROTONOSUPPORT) \
+	X(ESOCKTNOSUPPORT) \
+	X(EOPNOTSUPP)      \
+	X(EAFNOSUPPORT)    \
+	X(EADDRINUSE)      \
+	X(EADDRNOTAVAIL)   \
+	X(ENETDOWN)        \
+	X(ENETUNREACH)     \
+	X(ECONNREFUSED)    \
+	X(EHOSTUNREACH)    \
+	X(ETIMEDOUT)       \
+	X(EDQUOT)          \
+	X(ENOKEY)          \
+	X(EUSERS)          \
+	X(EPROTOTYPE)      \
+	X(ENOPROTOOPT)
 
 static const char *
 error_name(int number)
 {
 	static char other[32];
 	switch (number) {
-	case 0: return "ok";
-#define X(name) case name: return #name;
-	ERRORS(X)
+	case 0:
+		return "ok";
+#define X(name) \
+	case name:  \
+		return #name;
+		ERRORS(X)
 #undef X
 	}
 	snprintf(other, sizeof other, "E%d", number);
@@ -157,9 +204,9 @@ call_native(long nr, const long a[6])
 	return rc < 0 ? -errno : rc;
 }
 
-/* In the child: asks to be traced, adds the filter, makes the call, notes the result, dies without a system call. */
-static void __attribute__((noreturn))
-ask_child(volatile long *result, long nr, const long a[6], enum abi abi)
+/* In the child: asks to be traced, adds the filter, makes the call, notes the result, dies without a system
+ * call. */
+static void __attribute__((noreturn)) ask_child(volatile long *result, long nr, const long a[6], enum abi abi)
 {
 	if (ptrace(PTRACE_TRACEME, 0, 0, 0) != 0)
 		_exit(1);
@@ -171,7 +218,8 @@ ask_child(volatile long *result, long nr, const long a[6], enum abi abi)
 	__builtin_trap();
 }
 
-/* In the parent: lets the child go on until the kernel says that the call would be made, or the child dies. */
+/* In the parent: lets the child go on until the kernel says that the call would be made, or the child dies.
+ */
 static bool
 was_allowed(pid_t child)
 {
@@ -260,7 +308,8 @@ cmd_listed(int argc, char **argv)
 	(void)argc, (void)argv;
 	const long none[6] = { 0 };
 	for (size_t i = 0; i < COUNT(listed); i++)
-		printf("%s %ld %s\n", listed[i].name, listed[i].nr, verdict_name(verdict(listed[i].nr, none, NATIVE)));
+		printf(
+			"%s %ld %s\n", listed[i].name, listed[i].nr, verdict_name(verdict(listed[i].nr, none, NATIVE)));
 	return 0;
 }
 
@@ -305,7 +354,8 @@ cmd_ioctls(int argc, char **argv)
 	for (size_t i = 0; i < COUNT(asked); i++)
 		for (size_t k = 0; k < COUNT(high); k++) {
 			const long a[6] = { 0, (long)(asked[i].request | high[k]), 0 };
-			printf("%s %#" PRIx64 " %s\n", asked[i].name, high[k], verdict_name(verdict(SYS_ioctl, a, NATIVE)));
+			printf(
+				"%s %#" PRIx64 " %s\n", asked[i].name, high[k], verdict_name(verdict(SYS_ioctl, a, NATIVE)));
 		}
 	return 0;
 }
@@ -382,7 +432,8 @@ cmd_keys(int argc, char **argv)
 	return 0;
 }
 
-/* session-keyring-id: its serial number, and how many keys it holds (the control of a new session keyring). */
+/* session-keyring-id: its serial number, and how many keys it holds (the control of a new session keyring).
+ */
 static int
 cmd_keyring_id(int argc, char **argv)
 {
@@ -391,7 +442,8 @@ cmd_keyring_id(int argc, char **argv)
 	return 0;
 }
 
-/* keyed COMMAND...: puts a canary key in a session keyring of its own, then runs the command: a host with keys. */
+/* keyed COMMAND...: puts a canary key in a session keyring of its own, then runs the command: a host with
+ * keys. */
 static int
 cmd_keyed(int argc, char **argv)
 {
@@ -418,7 +470,8 @@ static int
 unshare_user(void)
 {
 	if (report("unshare-user", unshare(CLONE_NEWUSER)))
-		report("mount-in-userns", unshare(CLONE_NEWNS) == 0 ? mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) : -1);
+		report("mount-in-userns",
+			unshare(CLONE_NEWNS) == 0 ? mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) : -1);
 	return 0;
 }
 
@@ -476,8 +529,8 @@ static int
 cmd_namespaces(int argc, char **argv)
 {
 	(void)argc, (void)argv;
-	int (*const attempts[])(void) = { unshare_user, clone_user, clone3_user, unshare_mount, unshare_net, unshare_pid,
-		setns_init };
+	int (*const attempts[])(void) = { unshare_user, clone_user, clone3_user, unshare_mount, unshare_net,
+		unshare_pid, setns_init };
 	for (size_t i = 0; i < COUNT(attempts); i++)
 		try_in_child(attempts[i]);
 	return 0;
@@ -608,7 +661,10 @@ cmd_closed(int argc, char **argv)
 static int
 cmd_mknod(int argc, char **argv)
 {
-	mode_t type = argv[1][0] == 'c' ? S_IFCHR : argv[1][0] == 'b' ? S_IFBLK : argv[1][0] == 's' ? S_IFSOCK : S_IFIFO;
+	mode_t type = argv[1][0] == 'c'   ? S_IFCHR
+				  : argv[1][0] == 'b' ? S_IFBLK
+				  : argv[1][0] == 's' ? S_IFSOCK
+									  : S_IFIFO;
 	dev_t device = argc > 3 ? makedev((unsigned)number(argv[2]), (unsigned)number(argv[3])) : 0;
 	return report("mknod", mknod(argv[0], type | 0600, device)) ? 0 : 1;
 }
@@ -618,8 +674,14 @@ open_flags(const char *how)
 {
 	int flags = 0;
 	for (const char *c = how; *c; c++)
-		flags |= *c == 'w' ? O_WRONLY : *c == 'b' ? O_RDWR : *c == 'c' ? O_CREAT : *c == 't' ? O_TRUNC
-			: *c == 'n' ? O_NONBLOCK : *c == 'd' ? O_DIRECTORY : *c == 'p' ? O_PATH : 0;
+		flags |= *c == 'w'   ? O_WRONLY
+				 : *c == 'b' ? O_RDWR
+				 : *c == 'c' ? O_CREAT
+				 : *c == 't' ? O_TRUNC
+				 : *c == 'n' ? O_NONBLOCK
+				 : *c == 'd' ? O_DIRECTORY
+				 : *c == 'p' ? O_PATH
+							 : 0;
 	return flags;
 }
 
@@ -730,8 +792,8 @@ cmd_statvfs(int argc, char **argv)
 			continue;
 		}
 		printf("%s %llu %llu%s%s%s\n", argv[i], (unsigned long long)s.f_blocks * s.f_frsize,
-			(unsigned long long)s.f_files, s.f_flag & ST_RDONLY ? " ro" : " rw", s.f_flag & ST_NODEV ? " nodev" : "",
-			s.f_flag & ST_NOSUID ? " nosuid" : "");
+			(unsigned long long)s.f_files, s.f_flag & ST_RDONLY ? " ro" : " rw",
+			s.f_flag & ST_NODEV ? " nodev" : "", s.f_flag & ST_NOSUID ? " nosuid" : "");
 	}
 	return 0;
 }
@@ -752,7 +814,8 @@ cmd_unix(int argc, char **argv)
 	static const char *const names[] = { "stream", "datagram", "seqpacket" };
 	for (size_t i = 0; i < COUNT(types); i++) {
 		int fd = socket(AF_UNIX, types[i] | SOCK_CLOEXEC, 0);
-		report(names[i], connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)));
+		report(names[i], connect(fd, (struct sockaddr *)&address,
+							 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)));
 		close(fd);
 	}
 	return 0;
@@ -771,7 +834,7 @@ cmd_memfd(int argc, char **argv)
 		if (write(to, block, (size_t)n) != n)
 			return 3;
 	char **words = argv - 1;
-	words[0] = (char *)(uintptr_t)"probe";
+	words[0] = (char *)(uintptr_t) "probe";
 	extern char **environ;
 	fexecve(to, words, environ);
 	return report("memfd", -1), 1;
@@ -793,7 +856,8 @@ ignore_what_can_be(void)
 			signal(s, SIG_IGN);
 }
 
-/* daemon SECONDS FILE MARK [keep]: leaves the session, ignores signals, beats into FILE. Without keep it closes all. */
+/* daemon SECONDS FILE MARK [keep]: leaves the session, ignores signals, beats into FILE. Without keep it
+ * closes all. */
 static int
 cmd_daemon(int argc, char **argv)
 {
@@ -1100,17 +1164,48 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 static const struct command commands[] = {
-	{ "listed", 0, cmd_listed }, { "sweep", 2, cmd_sweep }, { "int80", 1, cmd_int80 }, { "ioctls", 0, cmd_ioctls },
-	{ "families", 0, cmd_families }, { "socket", 2, cmd_socket }, { "tiocsti", 0, cmd_tiocsti }, { "push", 2, cmd_push },
-	{ "keys", 0, cmd_keys }, { "keyring-id", 0, cmd_keyring_id }, { "keyed", 1, cmd_keyed },
-	{ "namespaces", 0, cmd_namespaces }, { "mounts", 1, cmd_mounts }, { "attack", 1, cmd_attack }, { "fds", 0, cmd_fds },
-	{ "leaky", 3, cmd_leaky }, { "closed", 2, cmd_closed }, { "mknod", 2, cmd_mknod }, { "open", 2, cmd_open },
-	{ "tamper", 1, cmd_tamper }, { "otmpfile", 2, cmd_otmpfile }, { "fill", 2, cmd_fill }, { "files", 2, cmd_files },
-	{ "statvfs", 1, cmd_statvfs }, { "unix", 1, cmd_unix }, { "memfd", 1, cmd_memfd }, { "signal", 2, cmd_signal },
-	{ "daemon", 3, cmd_daemon }, { "stubborn", 2, cmd_stubborn }, { "count", 1, cmd_count }, { "sleep", 2, cmd_sleep },
-	{ "orphans", 2, cmd_orphans }, { "bomb", 3, cmd_bomb }, { "memory", 1, cmd_memory }, { "crash", 0, cmd_crash },
-	{ "exit", 1, cmd_exit }, { "die", 1, cmd_die }, { "argv", 0, cmd_argv }, { "write", 3, cmd_write },
-	{ "stop", 1, cmd_stop }, { "ignoring", 2, cmd_ignoring }, { "flags", 0, cmd_flags },
+	{ "listed", 0, cmd_listed },
+	{ "sweep", 2, cmd_sweep },
+	{ "int80", 1, cmd_int80 },
+	{ "ioctls", 0, cmd_ioctls },
+	{ "families", 0, cmd_families },
+	{ "socket", 2, cmd_socket },
+	{ "tiocsti", 0, cmd_tiocsti },
+	{ "push", 2, cmd_push },
+	{ "keys", 0, cmd_keys },
+	{ "keyring-id", 0, cmd_keyring_id },
+	{ "keyed", 1, cmd_keyed },
+	{ "namespaces", 0, cmd_namespaces },
+	{ "mounts", 1, cmd_mounts },
+	{ "attack", 1, cmd_attack },
+	{ "fds", 0, cmd_fds },
+	{ "leaky", 3, cmd_leaky },
+	{ "closed", 2, cmd_closed },
+	{ "mknod", 2, cmd_mknod },
+	{ "open", 2, cmd_open },
+	{ "tamper", 1, cmd_tamper },
+	{ "otmpfile", 2, cmd_otmpfile },
+	{ "fill", 2, cmd_fill },
+	{ "files", 2, cmd_files },
+	{ "statvfs", 1, cmd_statvfs },
+	{ "unix", 1, cmd_unix },
+	{ "memfd", 1, cmd_memfd },
+	{ "signal", 2, cmd_signal },
+	{ "daemon", 3, cmd_daemon },
+	{ "stubborn", 2, cmd_stubborn },
+	{ "count", 1, cmd_count },
+	{ "sleep", 2, cmd_sleep },
+	{ "orphans", 2, cmd_orphans },
+	{ "bomb", 3, cmd_bomb },
+	{ "memory", 1, cmd_memory },
+	{ "crash", 0, cmd_crash },
+	{ "exit", 1, cmd_exit },
+	{ "die", 1, cmd_die },
+	{ "argv", 0, cmd_argv },
+	{ "write", 3, cmd_write },
+	{ "stop", 1, cmd_stop },
+	{ "ignoring", 2, cmd_ignoring },
+	{ "flags", 0, cmd_flags },
 };
 
 int

@@ -104,10 +104,9 @@ def _(t):
     t.attack(int(fill.out.split()[1]) < 1 << 16 and fill.out.split()[2] == "ENOSPC", "/dev/shm stops at its inode cap", fill)
     count = full(20000, 5000000)
     fill = home.probe("files", "/tmp", str(count), timeout=900)
+    t.works(int(fill.out.split()[1]) >= 20000, "as many as a build needs are fine", fill)
     if ALL:
         t.attack(int(fill.out.split()[1]) <= 1 << 20 and fill.out.split()[2] == "ENOSPC", "5 million files stop at the cap", fill)
-    else:
-        t.works(fill.out.split()[1:] == [str(count), "ok"], "as many as a build needs are fine", fill)
     control = home.host(BWRAP, "--unshare-all", "--ro-bind", "/", "/", "--size", "1048576", "--tmpfs", "/tmp", "--", PROBE, "files",
                         "/tmp", "70000", timeout=120)
     t.control(control.out.split()[1:] == ["70000", "ok"], "a size cap alone does not stop files", control)
