@@ -113,13 +113,12 @@ identity(struct kr_arena *arena, const char *path, const struct stat *st)
 
 /* The cache is ours alone (run_dir is 0700); a damaged one is only a reason to ask again. */
 static bool
-read_cache(struct kr_arena *arena, const char *file, const char *who, struct kr_bwrap *out)
+read_cache(const char *file, const char *who, struct kr_bwrap *out)
 {
 	kr_auto_buf struct kr_buf bytes = KR_BUF(KR_PATH_MAX + 256);
 	size_t n = strlen(who);
 	unsigned v[3], bind_fd;
 
-	(void)arena;
 	if (kr_file_read_at(AT_FDCWD, file, &bytes, NULL) < 0 || bytes.len <= n + 1 || memcmp(bytes.data, who, n) != 0 ||
 		sscanf(bytes.data + n, "\n%u %u %u %u\n", &v[0], &v[1], &v[2], &bind_fd) != 4)
 		return false;
@@ -153,7 +152,7 @@ kr_bwrap_probe(struct kr_arena *arena, const struct kr_host *host, struct kr_bwr
 	if (kr_arch_here() == KR_ARCH_UNKNOWN)
 		return kr_fail(err, KR_E_WALL, "kraft has no system call filter for this machine's architecture");
 	who = identity(arena, found.path, &st);
-	if (!read_cache(arena, kr_path_join(arena, host->places.run_dir, "cache/bwrap"), who, &found)) {
+	if (!read_cache(kr_path_join(arena, host->places.run_dir, "cache/bwrap"), who, &found)) {
 		if (ask(found.path, &found, err) < 0)
 			return -1;
 		write_cache(host, arena, who, &found);

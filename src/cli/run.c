@@ -504,8 +504,11 @@ tell_outside(struct run *run, const struct job *job)
 	char *tail = kr_arena_alloc(run->arena, KR_OUTSIDE_BYTES);
 	size_t n = folder < 0 ? 0 : kr_log_tail(folder, tail, KR_OUTSIDE_BYTES);
 	struct kr_outside found[KR_OUTSIDE_MAX];
-	size_t count = kr_outside_find(run->arena, &run->host, job->plan, tail, n, found);
+	size_t count = kr_outside_find(run->arena, &run->host, job->plan, tail, n, found), at = 0;
+	const char *remark;
 
+	while ((remark = kr_outside_remark(tail, n, &at)) != NULL)
+		say("%s", remark);
 	for (size_t i = 0; i < count; i++) {
 		if (!found[i].expose)
 			say("'%s' is in your checkout, which is not shown; the command runs in '%s'", found[i].path,

@@ -90,6 +90,22 @@ visit(void *context, const char *name, enum kr_fs_type type)
 	return !s->failed;
 }
 
+/* A directory that may be entered but not listed hides nothing from who knows the names: each is asked for.
+ */
+static void
+look_for_names(struct scan *s)
+{
+	const struct kr_fs *fs = s->b->host->fs;
+
+	for (size_t i = 0; i < kr_credential_name_count && !s->failed; i++) {
+		const char *name = kr_credential_names[i];
+
+		(void)visit(s, name, fs->look(fs->context, kr_path_join(s->b->arena, s->directory, name)).type);
+	}
+	kr_build_note(
+		s->b, "'%s' cannot be listed: directories, sockets and FIFOs in it are not looked at", s->directory);
+}
+
 static int
 scan_level(struct scan *s)
 {
@@ -100,7 +116,7 @@ scan_level(struct scan *s)
 		if (is_writable_place(s->b, s->directory))
 			continue;
 		if (fs->list(fs->context, s->directory, visit, s) < 0)
-			kr_build_note(s->b, "'%s' cannot be listed, so no credential file in it is masked", s->directory);
+			look_for_names(s);
 	}
 	return s->failed ? -1 : 0;
 }

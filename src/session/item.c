@@ -216,6 +216,22 @@ remove_half_made(const struct opening *o, struct kr_error *err)
 	return 0;
 }
 
+/*
+ * The .git file of a worktree of ours that was put aside: git reuses the name of a forgotten worktree, so it
+ * would lead to the new one's index and HEAD. What kraft has no record of is left as it is.
+ */
+static void
+cut_off(const struct opening *o, const char *name)
+{
+	kr_auto_fd int aside = -1;
+
+	if (o->record.state == KR_RECORD_ABSENT)
+		return;
+	aside = openat(o->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (aside >= 0)
+		(void)unlinkat(aside, ".git", 0); /* a worker may have made it anything; then git refuses it */
+}
+
 static int
 put_aside(const struct opening *o, struct kr_error *err)
 {
@@ -228,6 +244,7 @@ put_aside(const struct opening *o, struct kr_error *err)
 			continue;
 		if (renameat(o->dir_fd, o->item->id, o->dir_fd, name) < 0)
 			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot put '%s' aside", o->item->worktree);
+		cut_off(o, name);
 		kr_strs_add(o->arena, &o->item->notes,
 			kr_arena_printf(o->arena, "%s; it was put aside as '%s/worktrees/%s'",
 				o->record.state == KR_RECORD_ABSENT

@@ -308,3 +308,31 @@ kr_outside_find(struct kr_arena *arena, const struct kr_host *host, const struct
 	}
 	return found;
 }
+
+/* ---- messages ---- */
+
+static const char *const no_network[] = { "Could not resolve", "Temporary failure in name resolution",
+	"EAI_AGAIN", "getaddrinfo", "Network is unreachable", "ENETUNREACH", "dns error", NULL };
+static const char *const no_git[] = { "invalid gitfile format", NULL };
+
+static const struct {
+	const char *const *said;
+	const char *remark;
+} known[] = {
+	{ no_network, "there is no network inside but the sandbox's own loopback; reaching out is not built into "
+				  "this kraft" },
+	{ no_git, "git does not work inside: the worktree's '.git' is hidden from the command in this kraft" },
+};
+
+const char *
+kr_outside_remark(const char *bytes, size_t n, size_t *at)
+{
+	while (*at < KR_COUNT(known)) {
+		size_t i = (*at)++;
+
+		for (const char *const *said = known[i].said; *said; said++)
+			if (memmem(bytes, n, *said, strlen(*said)))
+				return known[i].remark;
+	}
+	return NULL;
+}

@@ -33,4 +33,10 @@ struct kr_outside {
 size_t kr_outside_find(struct kr_arena *arena, const struct kr_host *host, const struct kr_plan *plan,
 	const char *bytes, size_t n, struct kr_outside out[KR_OUTSIDE_MAX]);
 
+/*
+ * What a well-known message in the end of the output means inside: no name resolution, no route, no git. A sentence of
+ * ours, or NULL; *at is 0 for the first call and is moved on, so that each is said once. Pure.
+ */
+const char *kr_outside_remark(const char *bytes, size_t n, size_t *at);
+
 #endif

@@ -829,7 +829,7 @@ is_drained(struct kr_relay *r)
 		struct channel *c = &r->channel[i];
 
 		while (!c->len && r->rest < REST_BYTES && pump(r, i))
-			r->rest += CHANNEL_BYTES;
+			r->rest += c->len ? c->len : 1;
 		if (!c->len)
 			kr_close_p(&c->from);
 		drained = drained && !c->len;

@@ -270,7 +270,8 @@ locks_of_a_killed_move_are_removed(void **state)
 	c = call_for(p, "r");
 	item = open_item(p, &c);
 	kr_item_close(&item);
-	sh(p, "touch -d '1 hour ago' '%s/HEAD.lock' && cd r && echo two >f && git commit -qam three", item.git_dir);
+	sh(p, "touch -d '1 hour ago' '%s/HEAD.lock' && cd r && echo two >f && git commit -qam three",
+		item.git_dir);
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
 	sh(p, "touch '%s/index.lock'", item.git_dir);
@@ -447,6 +448,15 @@ a_name_taken_over_in_the_repository_is_not_used(void **state)
 	assert_string_not_equal(item.git_dir, below(p, "r/.git/worktrees/x"));
 	assert_stands_at(p, &item, "HEAD");
 	sh(p, "git -C person/x status >/dev/null && test -e run/worktrees/x.aside-1/w");
+	kr_item_close(&item);
+	/* Forgotten by git alone: it gives the same name again, and what was put aside must not lead to the new
+	 * one. */
+	sh(p, "rm -rf %s/r/.git/worktrees/*", p->top);
+	item = open_item(p, &c);
+	assert_int_equal(item.state, KR_ITEM_MADE);
+	sh(p, "test -e run/worktrees/x.aside-2/f || test -d run/worktrees/x.aside-2");
+	sh(p, "! test -e run/worktrees/x.aside-2/.git && ! git -C run/worktrees/x.aside-2 status 2>/dev/null");
+	sh(p, "git -C run/worktrees/x status >/dev/null"); /* control: the new one is a worktree */
 	kr_item_close(&item);
 }
 

@@ -189,6 +189,38 @@ the_search_is_bounded(void **state)
 	}
 }
 
+static int
+unlistable(void *context, const char *path,
+	bool (*visit)(void *visit_context, const char *name, enum kr_fs_type type), void *visit_context)
+{
+	return strcmp(path, "/srv/blind") == 0 ? -1 : plain.list(context, path, visit, visit_context);
+}
+
+/* FS-12: a directory that may be entered but not listed: who knows the name of a credential file reads it as
+ * empty too. */
+static void
+names_in_an_unlistable_directory_are_masked(void **state)
+{
+	static const struct fake_entry entries[] = { { "/srv/blind/.npmrc", "file" },
+		{ "/srv/blind/credentials", "file" }, { "/srv/blind/plain", "file" }, { NULL, NULL } };
+	struct plan_case c;
+	const struct kr_plan *plan;
+	size_t masks = 0;
+
+	(void)state;
+	plan_case_init(&c, entries, "make");
+	plan_case_expose(&c, "/srv/blind");
+	plain = c.fs;
+	c.fs.list = unlistable;
+	plan = plan_case_build(&c);
+	assert_non_null(plan);
+	for (size_t i = 0; i < plan->step_count; i++)
+		if (plan->steps[i].kind == KR_STEP_MASK && kr_path_is_within(plan->steps[i].path, "/srv/blind"))
+			masks++;
+	assert_int_equal(masks, 2);
+	plan_case_fini(&c);
+}
+
 /* Start cost does not move with the size of the worktree: nothing in it is listed. */
 static void
 the_worktree_is_not_listed(void **state)
@@ -204,7 +236,8 @@ the_worktree_is_not_listed(void **state)
 	plan_case_fini(&c);
 }
 
-/* GIT-04: a filter may run the worktree's programs in kraft's own git: they cannot lead a later git astray. */
+/* GIT-04: a filter may run the worktree's programs in kraft's own git: they cannot lead a later git astray.
+ */
 static void
 krafts_own_git_keeps_its_pointers(void **state)
 {
@@ -413,6 +446,7 @@ main(void)
 		cmocka_unit_test(places_in_tmp_cannot_be_moved),
 		cmocka_unit_test(three_hundred_binds_are_the_limit),
 		cmocka_unit_test(the_search_is_bounded),
+		cmocka_unit_test(names_in_an_unlistable_directory_are_masked),
 		cmocka_unit_test(the_worktree_is_not_listed),
 		cmocka_unit_test(krafts_own_git_keeps_its_pointers),
 		cmocka_unit_test(places_in_the_sandboxs_own_are_refused),

@@ -448,6 +448,35 @@ what_exists_outside_is_named(void **state)
 	kr_arena_fini(&arena);
 }
 
+static void
+known_messages_get_a_remark_once(void **state)
+{
+	static const struct {
+		const char *said;
+		const char *remark[2];
+	} cases[] = {
+		{ "curl: (6) Could not resolve host: example.com", { "network" } },
+		{ "npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN", { "network" } },
+		{ "fatal: invalid gitfile format: /w/.git", { "git" } },
+		{ "Network is unreachable; fatal: invalid gitfile format: /w/.git", { "network", "git" } },
+		{ "assertion failed", { NULL } },
+		{ "", { NULL } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		size_t at = 0;
+
+		for (size_t k = 0; k < 2; k++) {
+			const char *remark = kr_outside_remark(cases[i].said, strlen(cases[i].said), &at);
+
+			assert_int_equal(remark != NULL, cases[i].remark[k] != NULL);
+			assert_true(!remark || strstr(remark, cases[i].remark[k]));
+		}
+		assert_null(kr_outside_remark(cases[i].said, strlen(cases[i].said), &at));
+	}
+}
+
 /* ---- facts ---- */
 
 static void
@@ -612,7 +641,7 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 	make_result(f, 1000 + MANY - 1);
 	kr_session_sweep(f->path);
 	assert_true(result_is_there(f, 1) && result_is_there(f, 1000 + MANY - 1));
-	assert_false(result_is_there(f, 2)); /* goes with its session */
+	assert_false(result_is_there(f, 2));     /* goes with its session */
 	assert_true(is_there(f, "sessions", 1)); /* old, and alive */
 	assert_false(is_there(f, "sessions", 2));
 	assert_true(is_there(f, "sessions", 1000 + MANY - 1));
@@ -1138,6 +1167,7 @@ main(void)
 		cmocka_unit_test(paths_are_found_in_text),
 		cmocka_unit_test(the_view_decides_by_its_longest_step),
 		IN_FOLDER(what_exists_outside_is_named),
+		cmocka_unit_test(known_messages_get_a_remark_once),
 		IN_FOLDER(facts_tell_running_from_lost_and_ended),
 		IN_FOLDER(a_list_of_sessions_is_sorted_and_filtered),
 		IN_FOLDER(a_sweep_leaves_the_living_and_the_newest),
