@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """kraft explain: says what a session would see, runs nothing, leaves nothing, tells no secret."""
+import re
+
 from kraftlive import *
 
 
