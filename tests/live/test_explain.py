@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """kraft explain: says what a session would see, runs nothing, leaves nothing, tells no secret."""
+import re
+
 from kraftlive import *
 
 
@@ -12,8 +14,8 @@ def _(t):
         result = home.host("strace", "-f", "-e", "trace=execve,fork,vfork,clone,clone3,openat,mkdir,mkdirat,unlink,rename,renameat2", "-o", trace, KRAFT, *words)
         text = read(trace)
         os.unlink(trace)
-        t.attack(text.count("execve(") == 1 and "clone" not in text and "fork" not in text, "no process: %r" % words, text[-1500:])
-        t.attack("O_CREAT" not in text and "mkdir" not in text, "no file: %r" % words, text[-1500:])
+        t.attack(text.count("execve(") == 1 and not re.search(r"\b(clone3?|v?fork)\(", text), "no process: %r" % words, text[-1500:])
+        t.attack("O_CREAT" not in text and not re.search(r"\bmkdir(at)?\(", text), "no file: %r" % words, text[-1500:])
         t.attack(not changed(before, tree_hash(home.root)), "nothing left", changed(before, tree_hash(home.root)))
         t.works(result.out.strip() or result.err.strip(), "it says something", result)
     traced = home.host("strace", "-f", "-e", "trace=execve", "-o", home.root + "/trace", KRAFT, "run", "--", "true")

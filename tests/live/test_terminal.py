@@ -296,14 +296,14 @@ def _(t):
 def _(t):
     home = shared()
     here = mark()
-    process = home.start("./probe", "sleep", "2", here, start_new_session=False)
+    process = home.start("./probe", "sleep", "10", here, start_new_session=False)
     t.works(wait_for(lambda: [p for p in marked(here) if command_of(p)[0] == b"./probe"], 10), "it runs")
     worker = [p for p in marked(here) if command_of(p)[0] == b"./probe"][0]
     os.kill(process.pid, signal.SIGTSTP)
-    t.works(wait_for(lambda: state_of(worker) == "T" and state_of(process.pid) == "T", 3), "both stopped", state_of(worker))
+    t.works(wait_for(lambda: state_of(worker) == "T" and state_of(process.pid) == "T", 8), "both stopped", state_of(worker))
     os.kill(process.pid, signal.SIGCONT)
-    t.works(wait_for(lambda: state_of(worker) != "T", 3), "both continued", state_of(worker))
-    t.works(process.wait(timeout=20) == 0, "it ends well", process.returncode)
+    t.works(wait_for(lambda: state_of(worker) != "T", 8), "both continued", state_of(worker))
+    t.works(process.wait(timeout=40) == 0, "it ends well", process.returncode)
 
 
 @promise("OS-LCH-07", "at a terminal with stderr sent elsewhere, the command's stderr goes there")

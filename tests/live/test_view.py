@@ -294,6 +294,8 @@ def _(t):
     allowed = [r"/", r"/usr", r"/etc", r"/bin", r"/sbin", r"/lib", r"/lib64", r"/lib32", r"/libx32", r"/proc", r"/dev(/.*)?", r"/tmp",
                r"/var/tmp", re.escape(worktree) + r"(/.*)?", re.escape(sandbox_home), re.escape(home.run_dir) + r"/results/.*",
                re.escape(home.run_dir) + r"/sn/.*", r"/opt/kraft(/.*)?", r"/proc/.*"]
+    if home.root.startswith("/tmp/"):  # what the host has below /tmp is shown below a sealed directory (FS-17)
+        allowed.append(re.escape("/".join(home.root.split("/")[:3])))
     table = mount_table(home.ok("cat", "/proc/self/mountinfo").out)
     strange = [m for m in table if not any(re.fullmatch(p, m["at"]) for p in allowed)]
     t.attack(not strange, "no other mount", strange)
