@@ -40,6 +40,9 @@ ALL = os.environ.get("KRAFT_ALL") == "1"
 MUST_WORK = os.environ.get("KRAFT_MUST_WORK") == "1"
 USER = pwd.getpwuid(os.getuid()).pw_name
 
+# A kraft built with sanitizers runs these tests as well; under strace or with a preloaded library it needs telling.
+TRACED = {"ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}
+
 CREDENTIAL_NAMES = ["credentials.toml", "credentials", ".npmrc", ".netrc", ".pypirc", ".git-credentials"]
 
 

@@ -112,7 +112,7 @@ def _(t):
     home.configure(env={"EVIL": "#!/bin/sh\n" + evil})
     made = home.run("sh", "-c", script, "sh", *names)
     t.works(made.code == 0, "they can be planted", made)
-    traced = home.host("strace", "-f", "-e", "trace=openat,open,execve", "-o", home.root + "/trace", KRAFT, "run", "--", "./probe", "flags")
+    traced = home.host("strace", "-f", "-e", "trace=openat,open,execve", "-o", home.root + "/trace", KRAFT, "run", "--", "./probe", "flags", env=TRACED)
     t.works(traced.code == 0, "the next session is sandboxed all the same", traced)
     t.works(traced.said("seccomp") == "2", "with its filter", traced)
     text = read(home.root + "/trace")

@@ -134,7 +134,7 @@ def _(t):
     t.attack(not [line for line in result.lines[1:] if line.split("=")[0] in names and line.split("=")[0] not in ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0")
                   and evil in line], "nor does it cross", result)
     loaded = home.root + "/loaded"
-    again = home.run("true", env={"LD_PRELOAD": library}, options=["--item", "fresh-2"])
+    again = home.run("true", env=dict(TRACED, LD_PRELOAD=library), options=["--item", "fresh-2"])
     text = read(loaded) if os.path.exists(loaded) else ""
     helpers = [line for line in text.splitlines() if "launch" in line or "bwrap" in line or "git" in line.split("\0")[0]]
     t.attack(again.code == 0 and not helpers, "a preloaded library reaches kraft, which the caller runs, and no helper of it", text)

@@ -11,14 +11,14 @@ def _(t):
     before = tree_hash(home.root)
     for words in (["explain"], ["explain", "--", "make", "test"], ["explain", "--json", "--", "./probe", "x"], ["explain", "--", "missing"]):
         trace = home.root + "/trace"
-        result = home.host("strace", "-f", "-e", "trace=execve,fork,vfork,clone,clone3,openat,mkdir,mkdirat,unlink,rename,renameat2", "-o", trace, KRAFT, *words)
+        result = home.host("strace", "-f", "-e", "trace=execve,fork,vfork,clone,clone3,openat,mkdir,mkdirat,unlink,rename,renameat2", "-o", trace, KRAFT, *words, env=TRACED)
         text = read(trace)
         os.unlink(trace)
         t.attack(text.count("execve(") == 1 and not re.search(r"\b(clone3?|v?fork)\(", text), "no process: %r" % words, text[-1500:])
         t.attack("O_CREAT" not in text and not re.search(r"\bmkdir(at)?\(", text), "no file: %r" % words, text[-1500:])
         t.attack(not changed(before, tree_hash(home.root)), "nothing left", changed(before, tree_hash(home.root)))
         t.works(result.out.strip() or result.err.strip(), "it says something", result)
-    traced = home.host("strace", "-f", "-e", "trace=execve", "-o", home.root + "/trace", KRAFT, "run", "--", "true")
+    traced = home.host("strace", "-f", "-e", "trace=execve", "-o", home.root + "/trace", KRAFT, "run", "--", "true", env=TRACED)
     t.control(read(home.root + "/trace").count("execve(") > 3, "a run does start processes", traced)
 
 
