@@ -63,19 +63,22 @@ def _(t):
     home = shared()
     spent = home.run("true", before=[PROBE, "keyed", PYTHON, "-IS", "-c", """
 import ctypes, os, sys
-libc = ctypes.CDLL(None, use_errno=True)
 import platform
-nr = 248 if platform.machine() == 'x86_64' else 217
-made = []
+libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
-for i in range(100000):
-    k = libc.syscall(ctypes.c_long(nr), b'user', b'q%d' % i, b'x', ctypes.c_size_t(1), ctypes.c_long(-4))
-    if k < 0:
-        break
+nr = 248 if platform.machine() == 'x86_64' else 217
+names = iter(range(10 ** 9))
+def fill():
+    while libc.syscall(ctypes.c_long(nr), b'user', b'q%d' % next(names), b'x', ctypes.c_size_t(1), ctypes.c_long(-4)) >= 0:
+        pass
+fill()
 pid = os.fork()
 if pid == 0:
     os.execv(sys.argv[1], sys.argv[1:])
-_, status = os.waitpid(pid, 0)
+done = 0
+while not done:  # other sessions of this user may give keys back meanwhile
+    fill()
+    done, status = os.waitpid(pid, os.WNOHANG)
 kctl = 250 if platform.machine() == 'x86_64' else 219
 libc.syscall(ctypes.c_long(kctl), ctypes.c_long(7), ctypes.c_long(-4))
 sys.exit(os.waitstatus_to_exitcode(status))
@@ -293,7 +296,7 @@ def _(t):
     made, most, left = (int(n) for n in result.out.split()[1:])
     t.note("%d orphans, at most %d zombies, %d left" % (made, most, left))
     t.attack(most <= 100 and left <= 1, "zombies", result)
-    t.works(made > full(200, 10000), "a storm indeed", result)
+    t.works(made > full(200, 2000), "a storm indeed", result)
     lazy = home.bare("sh", "-c", "exec %s orphans 2 8" % "./probe", more=["--as-pid-1"], without=["--die-with-parent"])
     t.control(int(lazy.out.split()[2]) > 100 or int(lazy.out.split()[3]) > 100, "without an init that reaps they pile up", lazy)
 
