@@ -296,7 +296,8 @@ def _(t):
 def _(t):
     home = shared()
     here = mark()
-    process = home.start("./probe", "sleep", "10", here, start_new_session=False)
+    # A group of its own in our session, as a shell makes for a job: one that nobody could continue is not stopped.
+    process = home.start("./probe", "sleep", "10", here, preexec=os.setpgrp)
     t.works(wait_for(lambda: [p for p in marked(here) if command_of(p)[0] == b"./probe"], 10), "it runs")
     worker = [p for p in marked(here) if command_of(p)[0] == b"./probe"][0]
     os.kill(process.pid, signal.SIGTSTP)
