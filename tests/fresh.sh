@@ -68,6 +68,7 @@ if [ ! -e "$kr_base/.complete" ]; then
 	debootstrap --variant=minbase "$kr_suite" "$kr_base" >"$kr_cache/$kr_suite.log" 2>&1 ||
 		kr_die "debootstrap failed" "see $kr_cache/$kr_suite.log"
 	# The same sources and trust as this machine has.
+	rm -f "$kr_base/etc/apt/sources.list"
 	cp -a /etc/apt/. "$kr_base/etc/apt/"
 	rm -f "$kr_base/etc/apt/sources.list.d"/*node* "$kr_base/etc/apt/sources.list.d"/*google*
 	if [ "$kr_suite" != "$(. /etc/os-release && echo "$VERSION_CODENAME")" ]; then
