@@ -14,6 +14,8 @@ ninja-build      cmd:ninja
 pkg-config       cmd:pkg-config
 libyaml-dev      pc:yaml-0.1
 libjansson-dev   pc:jansson
+libsqlite3-dev   pc:sqlite3
+node-llhttp      file:/usr/share/llhttp/llhttp.c
 musl-tools       cmd:musl-gcc
 bubblewrap       cmd:bwrap
 git              cmd:git

@@ -1,0 +1,45 @@
+/*
+ * The broker: kraft's side of a session's way out. Decides about each ask (policy/policy.h), resolves an allowed name once
+ * and never again for that request, checks every address, dials the checked ones in order, and hands the connected
+ * socket over (POL-03 to POL-05, POL-07). It reads fixed-size frames only, never a byte of the worker's.
+ *
+ * One loop's: nothing here blocks. Names are resolved by up to KR_LOOKUPS_MAX threads that touch nothing but their own
+ * question; a name server that never answers holds up only who waits for it.
+ */
+#ifndef KR_EGRESS_BROKER_H
+#define KR_EGRESS_BROKER_H
+
+#include "egress/control.h"
+
+/* One host refused, told once per session and host; the KR_REFUSED_HOSTS_MAX + first is told with suppressed set and
+ * is the last one told. It is refused all the same. */
+struct kr_refusal {
+	const struct kr_verdict *verdict;
+	bool suppressed;
+};
+
+struct kr_broker_want {
+	const struct kr_host_list *hosts; /* of the phase; borrowed, as launched with (POL-10) */
+	enum kr_phase phase;
+	const char *const *environment;   /* kraft's own, for http_proxy, https_proxy, no_proxy in both cases */
+	void (*on_refused)(void *context, const struct kr_refusal *refusal);
+	void *context;
+};
+
+struct kr_broker;
+
+/* KR_E_USAGE for a proxy variable that cannot be read: the variable is named, its value never (it may hold a password). */
+int kr_broker_new(const struct kr_broker_want *want, struct kr_broker **out, struct kr_error *err);
+void kr_broker_free(struct kr_broker *broker); /* NULL is allowed; threads that still resolve end by themselves */
+
+/* The broker's end of a kraft-egress's control socket; taken over and made non-blocking. One at a time: an older one,
+ * and what it asked for, is dropped. */
+int kr_broker_attach(struct kr_broker *broker, int control_fd, struct kr_error *err);
+/* Whether the kraft-egress is there: attached, and neither gone nor thrown out for a frame it must not send. */
+bool kr_broker_attached(const struct kr_broker *broker);
+
+/* Readable when there is something to do; then call step, which does what can be done now. */
+int kr_broker_fd(const struct kr_broker *broker);
+void kr_broker_step(struct kr_broker *broker);
+
+#endif

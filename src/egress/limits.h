@@ -1,0 +1,34 @@
+/* The limits of a session's way out, each in one place. Bytes, milliseconds, counts. */
+#ifndef KR_EGRESS_LIMITS_H
+#define KR_EGRESS_LIMITS_H
+
+enum {
+	KR_PROXY_PORT = 3128, /* inside, on 127.0.0.1 (OS-LCH-06) */
+
+	/* in kraft-egress */
+	KR_HEAD_BYTES = 64 << 10,        /* request or response head: 400, 502 */
+	KR_HEAD_FIELDS = 256,            /* header lines of one head */
+	KR_HEAD_MS = 30000,              /* for the head to be complete: closed without an answer */
+	KR_UPSTREAM_REPLY_MS = 30000,    /* for the upstream proxy's answer to CONNECT: 502 */
+	KR_INTERIM_MAX = 16,             /* 1xx responses before the real one */
+	KR_TUNNEL_IDLE_MS = 4 * 3600 * 1000, /* without a byte either way */
+	KR_BODY_IDLE_MS = 600000,        /* of a plain request or its response */
+	KR_CONNECTIONS_MAX = 1024,       /* of one session at once; more wait in the listener's backlog */
+	KR_CHANNELS_MAX = 16,            /* connections to the channel socket at once */
+	KR_HELD_HIGH = 256 << 10,        /* read for one side and not yet written: then reading stops */
+	KR_HELD_LOW = 64 << 10,          /* and goes on */
+	KR_EGRESS_DATA_BYTES = 256 << 20, /* RLIMIT_DATA */
+	KR_EGRESS_FILES = 4096,          /* RLIMIT_NOFILE */
+
+	/* in kraft */
+	KR_ASKS_MAX = KR_CONNECTIONS_MAX, /* without an answer */
+	KR_LOOKUPS_MAX = 4,              /* of one session at once; the rest wait */
+	KR_LOOKUP_MS = 20000,            /* then the name does not resolve, for this request */
+	KR_LOOKUP_KEPT_MS = 30000,       /* an answer is used again for so long; failures are not kept */
+	KR_LOOKUP_ADDRESSES = 64,        /* of one name; more refuse it */
+	KR_DIAL_MS = 30000,              /* each address, and the upstream proxy: 502 */
+	KR_OWN_ADDRESSES_MS = 1000,      /* the list of this host's own addresses is made again after so long */
+	KR_REFUSED_HOSTS_MAX = 100,      /* different hosts told of in events, then one last that says so (POL-06) */
+};
+
+#endif
