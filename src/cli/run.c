@@ -4,8 +4,8 @@
  * with a folder, a log and an exit file, launched and followed the same way. Whatever is refused after the
  * folder exists is in the log too (OS-LCH-12).
  *
- * The one thing that runs beside it all is `git status` of the checkout, for the remark about changes that
- * are not included; the start never waits for it.
+ * Beside the first sandbox's start run `git status` of the checkout, for the remark about changes that are not
+ * included, and the sweep of what older sessions left: a person waits for the start, and for nothing else.
  */
 #include "cli/run.h"
 
@@ -40,7 +40,7 @@ struct changes {
 	size_t count;
 	size_t column; /* in the present entry */
 	bool is_rename, skip;
-	bool running;
+	bool started, running;
 	bool quiet; /* a terminal program draws now: said at the end */
 };
 
@@ -103,6 +103,9 @@ start_changes(struct run *run)
 	};
 	struct changes *c = &run->changes;
 
+	if (c->started)
+		return;
+	c->started = true;
 	/* A remark is not worth an error. */
 	c->running = !run->want->with_changes && kr_git_start(&where, argv, &c->git, NULL) == 0;
 }
@@ -253,6 +256,7 @@ make_plan(struct run *run, struct job *job, struct kr_error *err)
 static int
 launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct kr_error *err)
 {
+	struct kr_relay_side sides[KR_RELAY_SIDES] = { { .fd = -1 }, { .fd = -1 } };
 	const struct kr_relay_want want = {
 		.terminal = job->terminal,
 		.in = job->in,
@@ -260,9 +264,7 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 		.err = job->err,
 		.folder = job->paths.folder,
 		.log = log,
-		.side_fd = run->changes.running ? run->changes.git.out_fd : -1,
-		.on_side = take_changes,
-		.side_context = &run->changes,
+		.sides = sides,
 	};
 	struct kr_relay *relay = kr_relay_new(&want, err);
 	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
@@ -284,8 +286,13 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 		start.keep_stderr = !isatty(job->err);
 	}
 	result = kr_session_launch(run->arena, &start, &session, err);
-	if (result == 0)
+	if (result == 0) {
+		start_changes(run);
+		sides[0] = (struct kr_relay_side){ run->changes.running ? run->changes.git.out_fd : -1, take_changes,
+			&run->changes };
+		kr_session_sweep(run->host.places.run_dir);
 		result = kr_relay_follow(relay, &session, &job->end, err);
+	}
 	run->changes.quiet = false;
 	kr_relay_free(relay);
 	if (result == 0 && !job->end.started && !job->end.exec_errno)
@@ -343,6 +350,7 @@ run_job(struct run *run, struct job *job, struct kr_error *err)
 		record_failure(folder, &log, err);
 	job->log_errno = log.sys_errno;
 	kr_log_close(&log);
+	(void)kr_tree_remove_at(AT_FDCWD, job->paths.channel_dir); /* the sweep of a later session does it else */
 	return result;
 }
 
@@ -595,7 +603,6 @@ run_in_item(struct run *run, struct kr_error *err)
 	result = prepare_item(run, err);
 	if (result == 0)
 		result = run_command(run, err);
-	kr_session_sweep(run->host.places.run_dir);
 	kr_item_close(&run->item);
 	return result;
 }
@@ -610,7 +617,6 @@ open_and_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_e
 		kr_host_gather(arena, &run.host, err) < 0 || kr_host_prepare_dirs(&run.host, err) < 0 ||
 		find_repo(&run, err) < 0)
 		return -1;
-	start_changes(&run);
 	result = run_in_item(&run, err);
 	if (run.changes.running)
 		kr_git_abandon(&run.changes.git);

@@ -721,7 +721,7 @@ enum {
 	POLL_SIGNALS,
 	POLL_LAUNCHER,
 	POLL_SIDE,
-	POLL_READ,
+	POLL_READ = POLL_SIDE + KR_RELAY_SIDES,
 	POLL_WRITE = POLL_READ + CHANNELS,
 	POLLS = POLL_WRITE + CHANNELS
 };
@@ -734,7 +734,9 @@ fill_polls(struct kr_relay *r, struct pollfd polls[POLLS], int64_t now)
 	polls[POLL_CONTROL] = (struct pollfd){ .fd = r->control, .events = POLLIN };
 	polls[POLL_SIGNALS] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
 	polls[POLL_LAUNCHER] = (struct pollfd){ .fd = r->launcher_gone ? -1 : r->watch, .events = POLLIN };
-	polls[POLL_SIDE] = (struct pollfd){ .fd = r->want.side_fd, .events = POLLIN };
+	for (int i = 0; i < KR_RELAY_SIDES; i++)
+		polls[POLL_SIDE + i] =
+			(struct pollfd){ .fd = r->want.sides ? r->want.sides[i].fd : -1, .events = POLLIN };
 	for (int i = 0; i < CHANNELS; i++) {
 		const struct channel *c = &r->channel[i];
 		bool reads = c->from >= 0 && !c->len && c->quiet_until <= now && (i != INPUT || input);
@@ -809,8 +811,9 @@ turn(struct kr_relay *r, struct kr_error *err)
 			;
 	for (int i = 0; i < CHANNELS; i++)
 		serve_channel(r, i, &polls[POLL_READ + i], &polls[POLL_WRITE + i]);
-	if (polls[POLL_SIDE].revents && !r->want.on_side(r->want.side_context))
-		r->want.side_fd = -1;
+	for (int i = 0; i < KR_RELAY_SIDES; i++)
+		if (polls[POLL_SIDE + i].revents && !r->want.sides[i].ready(r->want.sides[i].context))
+			r->want.sides[i].fd = -1;
 	if (polls[POLL_LAUNCHER].revents && !r->launcher_gone)
 		on_launcher_gone(r);
 	return 0;

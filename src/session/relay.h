@@ -27,17 +27,22 @@
 #include "session/log.h"
 #include "session/session.h"
 
+/* Something else to look after meanwhile: ready is called when fd is readable; false: it is finished, and fd becomes -1,
+ * which is not watched. */
+struct kr_relay_side {
+	int fd;
+	bool (*ready)(void *context);
+	void *context;
+};
+enum { KR_RELAY_SIDES = 2 };
+
 struct kr_relay_want {
 	bool terminal; /* in and out are terminals; err is where launcher and bubblewrap speak, and the command's
 					* own stderr when it was sent elsewhere */
 	int in, out, err;   /* ours, borrowed; -1: nothing to read, log only */
 	const char *folder; /* of the session, for the exit file when the control socket ends without a word */
 	struct kr_log *log; /* may be NULL */
-	/* Something else to look after meanwhile: called when side_fd is readable; false: it is finished and not
-	 * watched any more. side_fd -1: nothing. */
-	int side_fd;
-	bool (*on_side)(void *context);
-	void *side_context;
+	struct kr_relay_side *sides; /* KR_RELAY_SIDES of them, borrowed; NULL: none */
 };
 
 struct kr_session_end {

@@ -1,6 +1,5 @@
 /*
- * What sessions leave behind, bounded. Runs at the end of a session, never at a start: a person waits for the
- * start. Works relative to descriptors, without following links, and removes only names that kraft makes.
+ * What sessions leave behind, bounded. Runs beside the start of a sandbox, so nobody waits for it. Works relative to descriptors, without following links, and removes only names that kraft makes.
  */
 #include <dirent.h>
 #include <errno.h>

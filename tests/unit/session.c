@@ -730,8 +730,7 @@ run_play(struct play *play, void (*act)(const struct role *role))
 		.out = play->out,
 		.err = play->err,
 		.folder = play->folder->path,
-		.log = &play->log,
-		.side_fd = -1 };
+		.log = &play->log };
 	struct kr_relay *relay = kr_relay_new(&want, &play->error);
 	struct kr_session session = { .lifeline_fd = -1 };
 	struct role role;
