@@ -3,7 +3,7 @@
 # Sourced by sh (dash and bash both know -ef); needs $kr_root (the source tree) and, for installs, $kr_log (a file for noise). Nothing here downloads
 # anything but Debian or Ubuntu packages, through apt-get.
 
-# package, then how to see that it is there: cmd:NAME on PATH, pc:NAME for pkg-config, file:PATH
+# package, then how to see that it is there: cmd:NAME on PATH, pc:NAME for pkg-config, file:PATH (a pattern will do)
 kr_packages_build='
 gcc              cmd:gcc
 libc6-dev        file:/usr/include/stdlib.h
@@ -23,6 +23,7 @@ git              cmd:git
 kr_packages_test='
 clang            cmd:clang
 llvm             cmd:llvm-symbolizer
+libclang-rt-dev  file:/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer*.a
 libcmocka-dev    pc:cmocka
 libseccomp-dev   pc:libseccomp
 python3          file:/usr/bin/python3
@@ -53,11 +54,19 @@ kr_die() {
 	exit 1
 }
 
+# kr_exists PATTERN: whether it is the name of something.
+kr_exists() {
+	for kr_path in $1; do
+		[ ! -e "$kr_path" ] || return 0
+	done
+	return 1
+}
+
 kr_have() {
 	case $1 in
 	cmd:*) command -v "${1#cmd:}" >/dev/null 2>&1 ;;
 	pc:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#pc:}" ;;
-	file:*) [ -e "${1#file:}" ] ;;
+	file:*) kr_exists "${1#file:}" ;;
 	esac
 }
 
