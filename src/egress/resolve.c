@@ -30,7 +30,7 @@ enum {
 struct question {
 	atomic_uint holders;
 	atomic_bool done;
-	int wake_fd;
+	int wake_fd; /* the thread's, once there is one */
 	kr_resolve_fn *resolve;
 	char name[KR_HOST_MAX + 1];
 	bool failed;
@@ -68,10 +68,8 @@ struct kr_resolver {
 static void
 let_go(struct question *q)
 {
-	if (atomic_fetch_sub(&q->holders, 1) > 1)
-		return;
-	kr_close_p(&q->wake_fd);
-	free(q);
+	if (atomic_fetch_sub(&q->holders, 1) == 1)
+		free(q);
 }
 
 static void *
@@ -89,6 +87,7 @@ answer(void *argument)
 	 * blocked. */
 	if (write(q->wake_fd, "", 1) < 0)
 		errno = 0;
+	kr_close_p(&q->wake_fd);
 	let_go(q);
 	return NULL;
 }
@@ -259,7 +258,6 @@ take_answer(struct kr_resolver *r, struct kr_name *n, int64_t now_ms)
 		fail(r, n, n->question->why);
 		return;
 	}
-	kr_close_p(&n->question->wake_fd);
 	n->until_ms = now_ms + KR_LOOKUP_KEPT_MS;
 	move(r, n, KEPT);
 	take_waiting(n, &waiting);
@@ -317,6 +315,7 @@ begin_waiting(struct kr_resolver *r)
 			move(r, n, ASKED);
 			continue;
 		}
+		kr_close_p(&n->question->wake_fd);
 		snprintf(why, sizeof(why), "'%s' does not resolve: cannot start a look-up: %s", n->question->name,
 			strerror(failed));
 		fail(r, n, why);

@@ -104,7 +104,6 @@ wait_for_threads(void)
 {
 	for (int i = 0; i < 1000 && count(&inside); i++)
 		usleep(10000);
-	usleep(20000);
 }
 
 /* ---- a session ---- */
@@ -226,6 +225,9 @@ stop(struct session *s)
 	kr_close_p(&s->fd);
 	kr_close_p(&s->listener);
 	wait_for_threads();
+	/* A thread that has its answer still has to write it, and to close its end of the pipe. */
+	for (int i = 0; i < 1000 && open_descriptors() != s->before; i++)
+		usleep(10000);
 	assert_int_equal(open_descriptors(), s->before);
 }
 
