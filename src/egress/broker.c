@@ -114,14 +114,13 @@ drop(struct ask *ask)
 static void
 send_answers(struct kr_broker *b)
 {
-	struct ask *ask;
-	bool waits;
+	struct ask *ask, *next;
 	int status = 1;
+	bool waits;
 
-	while (!b->is_broken && (ask = TAILQ_FIRST(&b->asks[ANSWERING]))) {
+	for (ask = TAILQ_FIRST(&b->asks[ANSWERING]); ask && status > 0 && !b->is_broken; ask = next) {
+		next = TAILQ_NEXT(ask, of_state);
 		status = kr_frame_write(b->control, &ask->answer, sizeof(ask->answer), &ask->sent, ask->fd);
-		if (status == 0)
-			break;
 		b->is_broken = status < 0;
 		if (status > 0)
 			drop(ask);
@@ -435,7 +434,7 @@ target_is_found(void *context, const struct kr_found *found, const char *why)
 		kr_found_decide(&host, found, &ask->broker->own, NULL, &verdict);
 	else
 		kr_unresolved_decide(&host, why, &verdict);
-	if (verdict.decision == KR_HOST_ALLOWED)
+	if (found && verdict.decision == KR_HOST_ALLOWED)
 		take_way(ask, found);
 	else
 		refuse(ask, &verdict);
@@ -497,11 +496,13 @@ take_frames(struct kr_broker *b)
 static void
 detach(struct kr_broker *b)
 {
-	struct ask *ask;
+	struct ask *ask, *next;
 
 	for (size_t i = 0; i < KR_COUNT(b->asks); i++)
-		while ((ask = TAILQ_FIRST(&b->asks[i])))
+		for (ask = TAILQ_FIRST(&b->asks[i]); ask; ask = next) {
+			next = TAILQ_NEXT(ask, of_state);
 			drop(ask);
+		}
 	if (b->control >= 0)
 		kr_poller_remove(b->poller, b->control);
 	kr_close_p(&b->control);

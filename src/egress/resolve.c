@@ -195,10 +195,12 @@ drop(struct kr_resolver *r, struct kr_name *n)
 static void
 drop_old(struct kr_resolver *r, int64_t now_ms, unsigned at_most)
 {
-	struct kr_name *oldest;
+	struct kr_name *n, *next;
 
-	while ((oldest = TAILQ_FIRST(&r->names[KEPT])) && (oldest->until_ms <= now_ms || r->kept_n > at_most))
-		drop(r, oldest);
+	for (n = TAILQ_FIRST(&r->names[KEPT]); n && (n->until_ms <= now_ms || r->kept_n > at_most); n = next) {
+		next = TAILQ_NEXT(n, of_state);
+		drop(r, n);
+	}
 }
 
 /* ---- who waits ---- */
@@ -285,12 +287,13 @@ take_answers(struct kr_resolver *r, int64_t now_ms)
 static void
 give_up(struct kr_resolver *r, int64_t now_ms)
 {
-	struct kr_lookup *lookup;
+	struct kr_lookup *lookup, *next;
 	char why[WHY_MAX];
 
-	while ((lookup = TAILQ_FIRST(&r->lookups)) && lookup->until_ms <= now_ms) {
+	for (lookup = TAILQ_FIRST(&r->lookups); lookup && lookup->until_ms <= now_ms; lookup = next) {
 		struct kr_name *n = lookup->name;
 
+		next = TAILQ_NEXT(lookup, of_all);
 		snprintf(why, sizeof(why), "'%s' does not resolve: no answer within %d seconds", n->question->name,
 			KR_LOOKUP_MS / 1000);
 		leave(r, lookup);
@@ -349,16 +352,20 @@ kr_resolver_new(kr_resolve_fn *resolve, struct kr_error *err)
 void
 kr_resolver_free(struct kr_resolver *r)
 {
-	struct kr_lookup *lookup;
-	struct kr_name *n;
+	struct kr_lookup *lookup, *later;
+	struct kr_name *n, *next;
 
 	if (!r)
 		return;
-	while ((lookup = TAILQ_FIRST(&r->lookups)))
+	for (lookup = TAILQ_FIRST(&r->lookups); lookup; lookup = later) {
+		later = TAILQ_NEXT(lookup, of_all);
 		leave(r, lookup);
+	}
 	for (size_t i = 0; i < KR_COUNT(r->names); i++)
-		while ((n = TAILQ_FIRST(&r->names[i])))
+		for (n = TAILQ_FIRST(&r->names[i]); n; n = next) {
+			next = TAILQ_NEXT(n, of_state);
 			drop(r, n);
+		}
 	kr_close_p(&r->read_fd);
 	kr_close_p(&r->write_fd);
 	free(r);

@@ -73,7 +73,7 @@ set_authorization(const char *s, size_t n, struct kr_upstream *out)
 	unsigned char plain[USER_MAX + 1];
 	size_t used;
 
-	_Static_assert(sizeof(basic) + (USER_MAX + 3) / 3 * 4 < KR_ANSWER_TEXT, "must fit an answer");
+	_Static_assert(sizeof(basic) + (size_t)(USER_MAX + 3) / 3 * 4 < KR_ANSWER_TEXT, "must fit an answer");
 	if (n > USER_MAX)
 		return false;
 	used = percent_decode(s, user, plain);
