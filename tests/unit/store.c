@@ -716,6 +716,40 @@ network_file_systems_are_told_from_local_ones(void **state)
 	assert_string_equal(kr_file_system_type(&arena, proc), "proc");
 }
 
+static int
+first_number(void *context, int n, char **values, char **names)
+{
+	(void)n;
+	(void)names;
+	*(long *)context = strtol(values[0], NULL, 10);
+	return 0;
+}
+
+/* LIFE-05: a power cut cannot be had here; what SQLite promises for it hangs on these. */
+static void
+the_settings_that_the_promises_hang_on_LIFE_05(void **state)
+{
+	static const struct {
+		const char *sql;
+		long want;
+	} settings[] = { { "PRAGMA synchronous", 2 },
+		{ "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1 }, { "PRAGMA trusted_schema", 0 },
+		{ "PRAGMA cell_size_check", 1 }, { "PRAGMA busy_timeout", 5000 }, { "PRAGMA mmap_size", 0 },
+		{ "SELECT strict FROM pragma_table_list WHERE name = 'events'", 1 } };
+	struct kr_store *store = open_store(*state, KR_STORE_WRITE);
+	int is_defensive = 0;
+
+	for (size_t i = 0; i < KR_COUNT(settings); i++) {
+		long got = -1;
+
+		assert_int_equal(sqlite3_exec(store->db, settings[i].sql, first_number, &got, NULL), SQLITE_OK);
+		assert_int_equal(got, settings[i].want);
+	}
+	assert_int_equal(sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, -1, &is_defensive), SQLITE_OK);
+	assert_int_equal(is_defensive, 1);
+	kr_store_close(store);
+}
+
 /* ---- damage ---- */
 
 static struct kr_error
@@ -1005,6 +1039,7 @@ main(void)
 		place_test(every_file_is_closed_to_others),
 		place_test(files_that_are_not_ours_alone_are_refused),
 		cmocka_unit_test(network_file_systems_are_told_from_local_ones),
+		place_test(the_settings_that_the_promises_hang_on_LIFE_05),
 		place_test(a_damaged_store_is_named_and_left_as_it_is),
 		place_test(a_damaged_page_is_an_error_and_no_event),
 		place_test(an_empty_file_beside_a_full_log_is_damage),
