@@ -13,15 +13,15 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/view.h"
 #include "os/host.h"
 #include "session/facts.h"
 #include "session/log.h"
 
 enum { FOLLOW_MS = 100, LINE_BYTES = 16384, ID_CHARS = 16 };
 
-/* A time for a person: this machine's own. */
-static const char *
-local_time(uint64_t ms, char *out, size_t size)
+const char *
+kr_view_local_time(uint64_t ms, char *out, size_t size)
 {
 	time_t seconds = (time_t)(ms / 1000);
 	struct tm parts;
@@ -142,7 +142,7 @@ sessions(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 
 		kr_text_escape(item, sizeof(item), s->facts.item, strlen(s->facts.item));
 		printf("%-16s  %-19s  %-10s  %-24s  ", s->facts.id,
-			local_time(s->facts.started_ms, started, sizeof(started)), outcome(arena, s), item);
+			kr_view_local_time(s->facts.started_ms, started, sizeof(started)), outcome(arena, s), item);
 		print_purpose(arena, &s->facts, 60);
 	}
 	return 0;
@@ -226,8 +226,8 @@ print_line(const struct show *show, enum kr_log_stream stream, struct line *line
 		print_json_line(stream, line->ms, safe, has_end);
 	} else {
 		if (show->timestamps)
-			printf("%s.%03u %-6s  ", local_time(line->ms, at, sizeof(at)), (unsigned)(line->ms % 1000),
-				kr_log_stream_name(stream));
+			printf("%s.%03u %-6s  ", kr_view_local_time(line->ms, at, sizeof(at)),
+				(unsigned)(line->ms % 1000), kr_log_stream_name(stream));
 		printf("%s%s\n", stream == KR_LOG_NOTE ? "[kraft] " : "", safe);
 	}
 	line->n = 0;

@@ -15,6 +15,7 @@
 	X(why_host)        \
 	X(view_sessions)   \
 	X(view_logs)       \
+	X(view_events)     \
 	X(repo_connect)    \
 	X(repo_list)       \
 	X(repo_disconnect) \

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -99,4 +100,30 @@ kr_boot_id(struct kr_arena *arena)
 	if (kr_file_read_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &text, NULL) < 0 || !text.data)
 		return "";
 	return kr_arena_dup_n(arena, text.data, strcspn(text.data, "\n"));
+}
+
+/* By the mount table and not by statfs, whose number is the same for every file system in FUSE. */
+const char *
+kr_file_system_type(struct kr_arena *arena, int fd)
+{
+	FILE *table = fopen("/proc/self/mountinfo", "re");
+	const char *type = "";
+	struct statx st;
+	char *line = NULL;
+	size_t size = 0;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
+		st.stx_mnt_id = 0;
+	while (table && st.stx_mnt_id && getline(&line, &size, table) > 0) {
+		const char *dash = strstr(line, " - ");
+
+		if (strtoull(line, NULL, 10) == st.stx_mnt_id && dash) {
+			type = kr_arena_dup_n(arena, dash + 3, strcspn(dash + 3, " \n"));
+			break;
+		}
+	}
+	free(line);
+	if (table)
+		(void)fclose(table); /* only read */
+	return type;
 }

@@ -46,4 +46,8 @@ uint64_t kr_process_start(pid_t pid);
 /* Names this boot of the system; "" when the system does not say. */
 const char *kr_boot_id(struct kr_arena *arena);
 
+/* The type of the file system that fd (O_PATH will do) lies on, as the mount table names it ("ext4", "nfs4", "fuse.sshfs");
+ * "" when the system does not say. */
+const char *kr_file_system_type(struct kr_arena *arena, int fd);
+
 #endif
