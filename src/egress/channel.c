@@ -109,6 +109,13 @@ close_channel(struct kr_egress *egress, struct kr_channel *channel)
 }
 
 void
+kr_channels_close(struct kr_egress *egress)
+{
+	while (egress->open_channels)
+		close_channel(egress, egress->open_channels);
+}
+
+void
 kr_channel_free_dead(struct kr_egress *egress)
 {
 	while (egress->dead_channels) {

@@ -27,6 +27,7 @@ void kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, uns
 void kr_channels_settle(struct kr_egress *egress);
 /* Tries again what the system had no room for. */
 void kr_channels_resume(struct kr_egress *egress);
+void kr_channels_close(struct kr_egress *egress);
 void kr_channel_free_dead(struct kr_egress *egress);
 
 /* One message from a channel: whether it hands over exactly one descriptor and nothing else. *listener is

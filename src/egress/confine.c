@@ -129,15 +129,15 @@ ruleset_size(long abi)
 	return abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
 }
 
-/* All rights handled and none given. */
-static bool
-raise_landlock(void)
+bool
+kr_confine_landlock(bool *raised)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	struct landlock_ruleset ruleset = ruleset_of(abi);
 	bool good;
 	long fd;
 
+	*raised = abi >= 0;
 	if (abi < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP;
 	fd = syscall(SYS_landlock_create_ruleset, &ruleset, ruleset_size(abi), 0);
@@ -300,6 +300,8 @@ load_filter(void)
 enum kr_confine_step
 kr_confine(void)
 {
+	bool raised;
+
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return KR_CONFINE_PRIVILEGES;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -309,7 +311,7 @@ kr_confine(void)
 		return KR_CONFINE_PARENT;
 	if (!set_limits())
 		return KR_CONFINE_LIMITS;
-	if (!raise_landlock())
+	if (!kr_confine_landlock(&raised))
 		return KR_CONFINE_LANDLOCK;
 	return load_filter() ? KR_CONFINE_DONE : KR_CONFINE_FILTER;
 }

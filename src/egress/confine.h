@@ -35,6 +35,10 @@ enum kr_confine_step kr_confine_descriptors(unsigned first);
  * failure: the filter alone has no call left that Landlock would judge. */
 enum kr_confine_step kr_confine(void);
 
+/* One of the steps: every right that this kernel's Landlock knows is handled, and none given. False: it
+ * failed; *raised says whether the kernel has it. Needs no_new_privs. */
+bool kr_confine_landlock(bool *raised);
+
 /* What the connections of one process may use up together: RLIMIT_NOFILE as kr_confine could set it. */
 unsigned kr_confine_files(void);
 

@@ -145,6 +145,13 @@ kr_connection_end(struct kr_connection *connection, bool abruptly)
 }
 
 void
+kr_connection_abandon(struct kr_connection *connection)
+{
+	connection->stage = KR_STAGE_LINGER;
+	kr_connection_end(connection, true);
+}
+
+void
 kr_connection_free_dead(struct kr_egress *egress)
 {
 	while (egress->dead) {

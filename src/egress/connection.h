@@ -68,6 +68,8 @@ bool kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answ
 /* Sends asks as long as the control socket takes them; false: it is broken. */
 bool kr_connection_send_asks(struct kr_egress *egress);
 void kr_connection_overdue(struct kr_connection *connection);
+/* Ends it whatever it waits for; only when the conversation with kraft is over. */
+void kr_connection_abandon(struct kr_connection *connection);
 void kr_connection_free_dead(struct kr_egress *egress);
 
 /* ---- for pump.c and http.c ---- */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "egress/channel.h"
 #include "egress/connection.h"
 
@@ -197,22 +198,48 @@ kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, unsigne
 }
 
 void
-kr_egress_run(struct kr_egress *egress)
+kr_egress_round(struct kr_egress *egress, int most_ms)
 {
 	struct kr_poll_event ready[EVENTS];
+	int n;
 
-	while (!egress->broken) {
-		int n;
+	egress->now_ms = now_ms();
+	n = time_out(egress);
+	n = kr_poller_wait(
+		egress->poller_fd, ready, EVENTS, most_ms >= 0 && (n < 0 || n > most_ms) ? most_ms : n);
+	egress->now_ms = now_ms();
+	for (int i = 0; i < n; i++)
+		dispatch(egress, ready[i].tag, ready[i].events);
+	if (egress->now_ms >= egress->scan_ms)
+		scan(egress);
+	kr_channels_settle(egress);
+	kr_connection_free_dead(egress);
+	kr_channel_free_dead(egress);
+}
 
-		egress->now_ms = now_ms();
-		n = kr_poller_wait(egress->poller_fd, ready, EVENTS, time_out(egress));
-		egress->now_ms = now_ms();
-		for (int i = 0; i < n; i++)
-			dispatch(egress, ready[i].tag, ready[i].events);
-		if (egress->now_ms >= egress->scan_ms)
-			scan(egress);
-		kr_channels_settle(egress);
-		kr_connection_free_dead(egress);
-		kr_channel_free_dead(egress);
+void
+kr_egress_run(struct kr_egress *egress)
+{
+	while (!egress->broken)
+		kr_egress_round(egress, -1);
+}
+
+void
+kr_egress_fini(struct kr_egress *egress)
+{
+	for (size_t i = 0; i < KR_CONNECTIONS_MAX; i++)
+		if (egress->connections[i])
+			kr_connection_abandon(egress->connections[i]);
+	kr_channels_close(egress);
+	kr_connection_free_dead(egress);
+	kr_channel_free_dead(egress);
+	while (egress->pipe_n) {
+		egress->pipe_n--;
+		(void)close(egress->pipes[egress->pipe_n].read_fd);
+		(void)close(egress->pipes[egress->pipe_n].write_fd);
 	}
+	kr_close_p(&egress->frame.fd);
+	kr_watch_close(egress, &egress->control);
+	kr_watch_close(egress, &egress->channels);
+	kr_close_p(&egress->poller_fd);
 }

@@ -77,6 +77,10 @@ struct kr_egress {
 int kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, unsigned files);
 /* Until kraft ends the conversation. */
 void kr_egress_run(struct kr_egress *egress);
+/* One round of it; waits at most most_ms (-1: until something happens). */
+void kr_egress_round(struct kr_egress *egress, int most_ms);
+/* For tests: the process itself just ends. */
+void kr_egress_fini(struct kr_egress *egress);
 
 /* Watches for `events` (KR_POLL_*) and nothing else; 0 still tells KR_POLL_END, -1 nothing. False: the kernel
  * cannot watch it, so its owner must give it up. */
