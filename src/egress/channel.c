@@ -1,0 +1,267 @@
+/*
+ * The other side is the worker's: everything that it sends is checked, every descriptor closed that is not
+ * the one asked for. There is room for a few more than one in a message, so that two are seen as two; what
+ * does not fit is closed by the kernel, which says so.
+ */
+#include "egress/channel.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "egress/connection.h"
+
+enum { ROOM = 4, ACCEPT_ROUNDS = 64, RETRY_MS = 1000 };
+
+/* ---- handing over ---- */
+
+union room {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(ROOM * sizeof(int))];
+};
+
+/* How many came; the first stays open in *first. */
+static size_t
+take_first(struct msghdr *message, int *first)
+{
+	size_t count = 0;
+	int fd;
+
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
+		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= at->cmsg_len; i++) {
+			memcpy(&fd, CMSG_DATA(at) + i * sizeof(int), sizeof(fd));
+			if (count++ == 0)
+				*first = fd;
+			else
+				(void)close(fd);
+		}
+	}
+	return count;
+}
+
+enum kr_hand_over
+kr_hand_over_read(int channel_fd, int *listener)
+{
+	union room room;
+	char bytes[2];
+	struct iovec part = { bytes, sizeof(bytes) };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = room.bytes, .msg_controllen = sizeof(room.bytes)
+	};
+	ssize_t got = recvmsg(channel_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	size_t count;
+
+	*listener = -1;
+	if (got < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? KR_HAND_OVER_NONE
+																		 : KR_HAND_OVER_BAD;
+	count = take_first(&message, listener);
+	if (got == 1 && bytes[0] == 'L' && count == 1 && !(message.msg_flags & MSG_CTRUNC))
+		return KR_HAND_OVER_GOOD;
+	if (*listener >= 0)
+		(void)close(*listener);
+	*listener = -1;
+	return KR_HAND_OVER_BAD;
+}
+
+static bool
+option_is(int fd, int option, int wanted)
+{
+	int value = 0;
+	socklen_t n = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &n) == 0 && n == sizeof(value) && value == wanted;
+}
+
+bool
+kr_listener_check(int fd)
+{
+	struct sockaddr_in name;
+	socklen_t n = sizeof(name);
+
+	return option_is(fd, SO_DOMAIN, AF_INET) && option_is(fd, SO_TYPE, SOCK_STREAM) &&
+		   option_is(fd, SO_PROTOCOL, IPPROTO_TCP) && option_is(fd, SO_ACCEPTCONN, 1) &&
+		   getsockname(fd, (struct sockaddr *)&name, &n) == 0 && n == sizeof(name) &&
+		   name.sin_family == AF_INET && name.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+}
+
+/* ---- channels ---- */
+
+static void
+close_channel(struct kr_egress *egress, struct kr_channel *channel)
+{
+	struct kr_channel **at = &egress->open_channels;
+
+	while (*at != channel)
+		at = &(*at)->next;
+	*at = channel->next;
+	egress->channel_n--;
+	kr_watch_close(egress, &channel->watch);
+	kr_watch_close(egress, &channel->listener);
+	channel->next = egress->dead_channels;
+	egress->dead_channels = channel;
+}
+
+void
+kr_channels_close(struct kr_egress *egress)
+{
+	while (egress->open_channels)
+		close_channel(egress, egress->open_channels);
+}
+
+void
+kr_channel_free_dead(struct kr_egress *egress)
+{
+	while (egress->dead_channels) {
+		struct kr_channel *dead = egress->dead_channels;
+
+		egress->dead_channels = dead->next;
+		free(dead);
+	}
+}
+
+static void
+add_channel(struct kr_egress *egress, int fd)
+{
+	struct kr_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel) {
+		(void)close(fd);
+		return;
+	}
+	channel->watch = (struct kr_watch){ .fd = fd, .kind = KR_WATCH_CHANNEL, .events = -1 };
+	channel->listener = (struct kr_watch){ .fd = -1, .kind = KR_WATCH_LISTENER, .events = -1 };
+	channel->next = egress->open_channels;
+	egress->open_channels = channel;
+	egress->channel_n++;
+	if (!kr_watch_set(egress, &channel->watch, KR_POLL_IN))
+		close_channel(egress, channel);
+}
+
+/* No room in the system: a pause, or the listener would wake us again and again. */
+static void
+pause_accepting(struct kr_egress *egress)
+{
+	egress->paused = true;
+	kr_egress_due(egress, egress->now_ms + RETRY_MS);
+}
+
+/* -1: there is none, now or for a while. */
+static int
+accept_one(struct kr_egress *egress, int listener_fd)
+{
+	int fd;
+
+	do
+		fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+	if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+		pause_accepting(egress);
+	return fd;
+}
+
+void
+kr_channels_accept(struct kr_egress *egress)
+{
+	while (egress->channel_n < KR_CHANNELS_MAX) {
+		int fd = accept_one(egress, egress->channels.fd);
+
+		if (fd < 0)
+			break;
+		add_channel(egress, fd);
+	}
+}
+
+/* On accepted sockets, too: they take it over from the listener. */
+static void
+prepare_listener(int fd)
+{
+	const int on = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower without */
+}
+
+static bool
+take_listener(struct kr_egress *egress, struct kr_channel *channel, int fd)
+{
+	bool first = channel->listener.fd < 0;
+
+	if (!first || !kr_listener_check(fd) || fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
+		(void)close(fd);
+		return false;
+	}
+	prepare_listener(fd);
+	channel->listener.fd = fd;
+	return kr_watch_set(egress, &channel->listener, KR_POLL_IN) &&
+		   send(channel->watch.fd, "A", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+void
+kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel)
+{
+	int fd = -1;
+
+	switch (kr_hand_over_read(channel->watch.fd, &fd)) {
+	case KR_HAND_OVER_NONE:
+		break;
+	case KR_HAND_OVER_GOOD:
+		if (!take_listener(egress, channel, fd))
+			close_channel(egress, channel);
+		break;
+	case KR_HAND_OVER_BAD:
+		close_channel(egress, channel);
+		break;
+	}
+}
+
+/* ---- connections ---- */
+
+/* One more is looked for only where the last round found more than one: alone it would cost a call for
+ * nothing. */
+void
+kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, unsigned events)
+{
+	int found = 0, most = channel->again ? ACCEPT_ROUNDS : 1;
+
+	if (events & KR_POLL_END) { /* it listens no more */
+		close_channel(egress, channel);
+		return;
+	}
+	while (found < most && egress->free_n) {
+		int fd = accept_one(egress, channel->listener.fd);
+
+		if (fd < 0)
+			break;
+		kr_connection_accept(egress, fd);
+		found++;
+	}
+	channel->again = found == most;
+}
+
+void
+kr_channels_settle(struct kr_egress *egress)
+{
+	bool places = egress->free_n && !egress->paused;
+	bool channels = egress->channel_n < KR_CHANNELS_MAX && !egress->paused;
+	struct kr_channel *next;
+
+	(void)kr_watch_set(
+		egress, &egress->channels, channels ? KR_POLL_IN : 0); /* it is in the set: no failure */
+	for (struct kr_channel *channel = egress->open_channels; channel; channel = next) {
+		next = channel->next;
+		if (channel->listener.fd >= 0 && !kr_watch_set(egress, &channel->listener, places ? KR_POLL_IN : 0))
+			close_channel(egress, channel);
+	}
+}
+
+void
+kr_channels_resume(struct kr_egress *egress)
+{
+	egress->paused = false;
+}

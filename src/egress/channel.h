@@ -1,0 +1,40 @@
+/*
+ * The channel socket: how a listener gets out of the sandbox (OS-LCH-06). Whoever is inside can connect to it
+ * and hand over a listening TCP socket on 127.0.0.1; as long as that connection lives, what connects to the
+ * listener is served.
+ *
+ *     it sends    'L', one descriptor
+ *     we answer   'A'
+ *
+ * Anything else closes it. What is handed over stays shared with a process inside, which can make it block or
+ * take connections from it; that holds up nobody but this session.
+ */
+#ifndef KR_EGRESS_CHANNEL_H
+#define KR_EGRESS_CHANNEL_H
+
+#include "egress/loop.h"
+
+struct kr_channel {
+	struct kr_watch watch, listener;
+	struct kr_channel *next;
+	bool again; /* the last round of accepting found more than one */
+};
+
+void kr_channels_accept(struct kr_egress *egress);
+void kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel);
+void kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, unsigned events);
+/* Listens as far as there are places. */
+void kr_channels_settle(struct kr_egress *egress);
+/* Tries again what the system had no room for. */
+void kr_channels_resume(struct kr_egress *egress);
+void kr_channels_close(struct kr_egress *egress);
+void kr_channel_free_dead(struct kr_egress *egress);
+
+/* One message from a channel: whether it hands over exactly one descriptor and nothing else. *listener is
+ * that, or -1; every other descriptor is closed. */
+enum kr_hand_over { KR_HAND_OVER_NONE, KR_HAND_OVER_GOOD, KR_HAND_OVER_BAD };
+enum kr_hand_over kr_hand_over_read(int channel_fd, int *listener);
+/* A TCP socket that listens on 127.0.0.1. */
+bool kr_listener_check(int fd);
+
+#endif

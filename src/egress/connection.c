@@ -1,0 +1,597 @@
+/*
+ * The state machine of one connection; connection.h has the stages. Nothing is sent towards a server before
+ * kraft has allowed the host, and what then goes out is what the head said, written anew.
+ *
+ * After each step the two sides are watched for exactly what the stage can use. A client that sends early
+ * while kraft decides is not watched for more: its bytes wait in the kernel.
+ */
+#include "egress/connection.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "egress/http.h"
+#include "egress/pump.h"
+
+enum { LINGER_MS = 2000, LINGER_BYTES = 1 << 20, INTAKE_FIRST = 1024 };
+
+/* ---- intake ---- */
+
+enum kr_read
+kr_side_read(struct kr_egress *egress, struct kr_side *side, size_t *n)
+{
+	ssize_t got = recv(side->watch.fd, egress->scratch, sizeof(egress->scratch), MSG_DONTWAIT);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? KR_READ_NONE : KR_READ_ERROR;
+	*n = (size_t)got;
+	side->ended = got == 0;
+	return got ? KR_READ_SOME : KR_READ_END;
+}
+
+/* Two heads of full size at most: one, and what came behind it in one read. */
+static bool
+intake_add(struct kr_intake *intake, const char *bytes, size_t n)
+{
+	size_t need = intake->n + n, cap = intake->cap ? intake->cap : INTAKE_FIRST;
+	char *grown;
+
+	KR_BUG_IF(need > KR_HEAD_BYTES + KR_SCRATCH_BYTES);
+	while (cap < need)
+		cap *= 2;
+	if (cap != intake->cap) {
+		grown = realloc(intake->bytes, cap);
+		if (!grown)
+			return false;
+		intake->bytes = grown;
+		intake->cap = (uint32_t)cap;
+	}
+	memcpy(intake->bytes + intake->n, bytes, n);
+	intake->n = (uint32_t)need;
+	return true;
+}
+
+enum kr_read
+kr_intake_read(struct kr_egress *egress, struct kr_side *side)
+{
+	size_t n = 0;
+	enum kr_read got = kr_side_read(egress, side, &n);
+
+	if (got == KR_READ_SOME && !intake_add(&side->intake, egress->scratch, n))
+		return KR_READ_ERROR;
+	return got;
+}
+
+void
+kr_intake_drop(struct kr_intake *intake, size_t n)
+{
+	intake->n -= (uint32_t)n;
+	memmove(intake->bytes, intake->bytes + n, intake->n);
+	intake->scan = (struct kr_head_scan){ 0 };
+}
+
+void
+kr_intake_clear(struct kr_intake *intake)
+{
+	free(intake->bytes);
+	*intake = (struct kr_intake){ 0 };
+}
+
+/* ---- beginning and end ---- */
+
+void
+kr_connection_set_deadline(struct kr_connection *connection, int64_t in_ms)
+{
+	connection->deadline_ms = connection->egress->now_ms + in_ms;
+	kr_egress_due(connection->egress, connection->deadline_ms);
+}
+
+void
+kr_connection_accept(struct kr_egress *egress, int client_fd)
+{
+	struct kr_connection *connection = egress->free_n ? calloc(1, sizeof(*connection)) : NULL;
+	uint16_t slot;
+
+	if (!connection) {
+		(void)close(client_fd);
+		return;
+	}
+	slot = egress->free_slots[--egress->free_n];
+	connection->egress = egress;
+	connection->slot = slot;
+	connection->turn = ++egress->turn;
+	connection->client.watch = (struct kr_watch){ .fd = client_fd, .kind = KR_WATCH_CLIENT, .events = -1 };
+	connection->server.watch = (struct kr_watch){ .fd = -1, .kind = KR_WATCH_SERVER, .events = -1 };
+	egress->connections[slot] = connection;
+	kr_connection_set_deadline(connection, KR_HEAD_MS);
+	if (!kr_watch_set(egress, &connection->client.watch, KR_POLL_IN))
+		kr_connection_end(connection, true);
+}
+
+static void
+close_side(struct kr_connection *connection, struct kr_side *side, bool abruptly)
+{
+	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (abruptly && side->watch.fd >= 0)
+		(void)setsockopt(
+			side->watch.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else it is a plain close */
+	kr_watch_close(connection->egress, &side->watch);
+	kr_intake_clear(&side->intake);
+	free(kr_steal(side->held));
+	side->held_at = side->held_n = 0;
+	kr_side_drop_pipe(connection->egress, side);
+}
+
+void
+kr_connection_end(struct kr_connection *connection, bool abruptly)
+{
+	struct kr_egress *egress = connection->egress;
+
+	close_side(connection, &connection->client, abruptly);
+	close_side(connection, &connection->server, abruptly);
+	kr_http_free(kr_steal(connection->http));
+	connection->deadline_ms = INT64_MAX;
+	if (connection->stage == KR_STAGE_ASKED || connection->stage == KR_STAGE_DEAD)
+		return;
+	connection->stage = KR_STAGE_DEAD;
+	egress->connections[connection->slot] = NULL;
+	egress->free_slots[egress->free_n++] = connection->slot;
+	connection->next = egress->dead;
+	egress->dead = connection;
+}
+
+void
+kr_connection_abandon(struct kr_connection *connection)
+{
+	connection->stage = KR_STAGE_LINGER;
+	kr_connection_end(connection, true);
+}
+
+void
+kr_connection_free_dead(struct kr_egress *egress)
+{
+	while (egress->dead) {
+		struct kr_connection *dead = egress->dead;
+
+		egress->dead = dead->next;
+		free(dead);
+	}
+}
+
+void
+kr_connection_linger(struct kr_connection *connection)
+{
+	close_side(connection, &connection->server, false);
+	kr_intake_clear(&connection->client.intake);
+	kr_http_free(kr_steal(connection->http));
+	connection->stage = KR_STAGE_LINGER;
+	kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+	if (!kr_side_is_clear(&connection->client))
+		return;
+	kr_side_shut(&connection->client);
+	kr_connection_set_deadline(connection, LINGER_MS);
+}
+
+void
+kr_connection_refuse(struct kr_connection *connection, unsigned status, const char *why)
+{
+	struct kr_buf out = kr_egress_written(connection->egress);
+	struct iovec part;
+
+	kr_refusal_write(status, why, !connection->bodyless, &out);
+	part = (struct iovec){ out.data, out.len };
+	/* A request that was begun towards a server must not look complete there. */
+	close_side(connection, &connection->server, true);
+	if (kr_side_send(&connection->client, &part, 1))
+		kr_connection_linger(connection);
+	else
+		kr_connection_end(connection, true);
+}
+
+/* ---- asking ---- */
+
+/* The head that was parsed before, once more: it is kept as bytes only. */
+static bool
+request_of(const struct kr_connection *connection, struct kr_head *head, struct kr_destination *to)
+{
+	const struct kr_intake *intake = &connection->client.intake;
+	const char *why;
+
+	return kr_request_parse(intake->bytes, intake->scan.at, head, &why) == 0 &&
+		   kr_request_destination(head, to, &why);
+}
+
+static void
+fill_ask(struct kr_egress *egress, const struct kr_connection *connection)
+{
+	struct kr_head head;
+	struct kr_destination to;
+
+	KR_BUG_IF(!request_of(connection, &head, &to));
+	egress->ask = (struct kr_ask){
+		.type = connection->tunnel ? KR_ASK_CONNECT : KR_ASK_HTTP,
+		.id = (uint32_t)connection->turn << 16 | connection->slot,
+		.port = to.target.port,
+	};
+	memcpy(egress->ask.host, to.target.host, strlen(to.target.host));
+}
+
+static void
+pop_asking(struct kr_egress *egress)
+{
+	egress->asking = egress->asking->next;
+	if (!egress->asking)
+		egress->asking_end = &egress->asking;
+}
+
+bool
+kr_connection_send_asks(struct kr_egress *egress)
+{
+	int sent = 1;
+
+	while (egress->asking && sent == 1) {
+		struct kr_connection *first = egress->asking;
+
+		if (egress->ask_used == 0 && first->client.watch.fd < 0) {
+			pop_asking(egress);
+			first->stage = KR_STAGE_LINGER; /* never asked, so its place is free */
+			kr_connection_end(first, false);
+			continue;
+		}
+		if (egress->ask_used == 0)
+			fill_ask(egress, first);
+		sent = kr_frame_write(egress->control.fd, &egress->ask, sizeof(egress->ask), &egress->ask_used, -1);
+		if (sent == 1) {
+			pop_asking(egress);
+			egress->ask_used = 0;
+		}
+	}
+	return sent >= 0 &&
+		   kr_watch_set(egress, &egress->control, KR_POLL_IN | (egress->asking ? KR_POLL_OUT : 0));
+}
+
+static void
+ask(struct kr_connection *connection)
+{
+	struct kr_egress *egress = connection->egress;
+
+	connection->stage = KR_STAGE_ASKED;
+	connection->deadline_ms = INT64_MAX; /* kraft answers, or ends */
+	connection->next = NULL;
+	*egress->asking_end = connection;
+	egress->asking_end = &connection->next;
+	if (egress->asking == connection && !kr_connection_send_asks(egress))
+		egress->broken = true;
+}
+
+static void
+on_request(struct kr_connection *connection)
+{
+	struct kr_intake *intake = &connection->client.intake;
+	struct kr_destination to;
+	struct kr_head head;
+	const char *why = "";
+	unsigned status = kr_request_parse(intake->bytes, intake->scan.at, &head, &why);
+
+	connection->bodyless = head.method == KR_METHOD_HEAD;
+	connection->tunnel = head.method == KR_METHOD_CONNECT;
+	if (status == 0 && !kr_request_destination(&head, &to, &why))
+		status = 400;
+	if (status)
+		kr_connection_refuse(connection, status, why);
+	else
+		ask(connection);
+}
+
+static void
+on_head(struct kr_connection *connection)
+{
+	struct kr_intake *intake = &connection->client.intake;
+	enum kr_read got = kr_intake_read(connection->egress, &connection->client);
+
+	if (got == KR_READ_NONE)
+		return;
+	if (got != KR_READ_SOME) {
+		kr_connection_end(connection, false);
+		return;
+	}
+	if (!kr_request_begins(intake->bytes, intake->n)) {
+		kr_connection_refuse(connection, 400, "this is no HTTP request that is passed on");
+		return;
+	}
+	switch (kr_head_scan(&intake->scan, intake->bytes, intake->n)) {
+	case KR_SCAN_WHOLE:
+		on_request(connection);
+		break;
+	case KR_SCAN_BAD:
+		kr_connection_refuse(connection, 400,
+			"the head is too long, or holds a control character or a line end other than CR LF");
+		break;
+	case KR_SCAN_MORE:
+		break;
+	}
+}
+
+/* ---- answered ---- */
+
+static const char established[] = "HTTP/1.1 200 Connection Established\r\n\r\n";
+
+/* What came early from either side is the tunnel's first. */
+static void
+begin_tunnel(struct kr_connection *connection)
+{
+	struct kr_intake *client = &connection->client.intake, *server = &connection->server.intake;
+	struct iovec down[2] = { { (char *)(uintptr_t)established, sizeof(established) - 1 },
+		{ server->bytes + server->scan.at, server->n - server->scan.at } };
+	struct iovec up = { client->bytes + client->scan.at, client->n - client->scan.at };
+	bool good = kr_side_send(&connection->client, down, down[1].iov_len ? 2 : 1) &&
+				(up.iov_len == 0 || kr_side_send(&connection->server, &up, 1));
+
+	kr_intake_clear(client);
+	kr_intake_clear(server);
+	connection->stage = KR_STAGE_TUNNEL;
+	kr_connection_set_deadline(connection, KR_TUNNEL_IDLE_MS);
+	if (!good)
+		kr_connection_end(connection, true);
+}
+
+static void
+ask_upstream(struct kr_connection *connection, const char *authorization)
+{
+	struct kr_buf out = kr_egress_written(connection->egress);
+	struct kr_head head;
+	struct kr_destination to;
+	struct iovec part;
+
+	KR_BUG_IF(!request_of(connection, &head, &to));
+	kr_connect_write(&to, authorization, &out);
+	part = (struct iovec){ out.data, out.len };
+	connection->stage = KR_STAGE_REPLY;
+	kr_connection_set_deadline(connection, KR_UPSTREAM_REPLY_MS);
+	if (!kr_side_send(&connection->server, &part, 1))
+		kr_connection_refuse(connection, 502, "the upstream proxy closed the connection");
+}
+
+static void
+on_reply_head(struct kr_connection *connection)
+{
+	struct kr_intake *intake = &connection->server.intake;
+	struct kr_head head;
+	const char *why;
+	char text[96];
+
+	if (!kr_response_parse(intake->bytes, intake->scan.at, &head, &why)) {
+		kr_connection_refuse(connection, 502, "the upstream proxy's answer cannot be read");
+	} else if (head.status != 200) {
+		(void)snprintf(
+			text, sizeof(text), "the upstream proxy refused the tunnel with status %u", head.status);
+		kr_connection_refuse(connection, 502, text);
+	} else {
+		begin_tunnel(connection);
+	}
+}
+
+static void
+on_reply(struct kr_connection *connection)
+{
+	struct kr_intake *intake = &connection->server.intake;
+	enum kr_read got;
+
+	if (!kr_side_flush(&connection->server))
+		got = KR_READ_ERROR;
+	else
+		got = kr_intake_read(connection->egress, &connection->server);
+	if (got == KR_READ_NONE)
+		return;
+	if (got != KR_READ_SOME) {
+		kr_connection_refuse(connection, 502, "the upstream proxy closed the connection");
+		return;
+	}
+	switch (kr_head_scan(&intake->scan, intake->bytes, intake->n)) {
+	case KR_SCAN_WHOLE:
+		on_reply_head(connection);
+		break;
+	case KR_SCAN_BAD:
+		kr_connection_refuse(connection, 502, "the upstream proxy's answer cannot be read");
+		break;
+	case KR_SCAN_MORE:
+		break;
+	}
+}
+
+static void
+on_connected(struct kr_connection *connection, const struct kr_answer *answer)
+{
+	const int on = 1;
+	bool upstream = answer->type == KR_ANSWER_UPSTREAM;
+	struct kr_http_begin begin = { .upstream = upstream, .authorization = answer->text };
+
+	(void)setsockopt(
+		connection->server.watch.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower without */
+	if (connection->tunnel && upstream)
+		ask_upstream(connection, answer->text);
+	else if (connection->tunnel)
+		begin_tunnel(connection);
+	else if (!request_of(connection, &begin.head, &begin.to))
+		KR_BUG_IF(true);
+	else
+		kr_http_begin(connection, &begin);
+}
+
+static void settle(struct kr_connection *connection);
+
+bool
+kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, int fd)
+{
+	uint32_t slot = answer->id & 0xffff;
+	struct kr_connection *connection = slot < KR_CONNECTIONS_MAX ? egress->connections[slot] : NULL;
+
+	if (!connection || connection->turn != answer->id >> 16 || connection->stage != KR_STAGE_ASKED) {
+		if (fd >= 0)
+			(void)close(fd);
+		return false;
+	}
+	connection->stage = KR_STAGE_LINGER; /* asked no more: it can end */
+	connection->server.watch.fd = fd;
+	if (connection->client.watch.fd < 0)
+		kr_connection_end(connection, true);
+	else if (fd >= 0)
+		on_connected(connection, answer);
+	else
+		kr_connection_refuse(connection, answer->status, answer->text);
+	settle(connection);
+	return true;
+}
+
+/* ---- events ---- */
+
+static void
+on_linger(struct kr_connection *connection)
+{
+	size_t n = 0;
+
+	if (!kr_side_flush(&connection->client)) {
+		kr_connection_end(connection, true);
+		return;
+	}
+	if (kr_side_is_clear(&connection->client) && !connection->client.shut)
+		kr_connection_linger(connection);
+	switch (kr_side_read(connection->egress, &connection->client, &n)) {
+	case KR_READ_SOME:
+		connection->dropped += (uint32_t)n;
+		if (connection->dropped > LINGER_BYTES && connection->client.shut)
+			kr_connection_end(connection, false);
+		break;
+	case KR_READ_NONE:
+		break;
+	case KR_READ_END:
+		if (connection->client.shut)
+			kr_connection_end(connection, false);
+		break;
+	case KR_READ_ERROR:
+		kr_connection_end(connection, true);
+		break;
+	}
+}
+
+/* While kraft or the upstream proxy thinks, only the client's end is of interest. */
+static void
+on_waiting(struct kr_connection *connection, bool client, unsigned events)
+{
+	if (client && events & KR_POLL_END)
+		kr_connection_end(connection, true);
+	else if (client)
+		(void)kr_watch_set(
+			connection->egress, &connection->client.watch, 0); /* it is in the set: no failure */
+	else
+		on_reply(connection);
+}
+
+/* What each side is to be watched for; false: leave it as it is. */
+static bool
+wanted(const struct kr_connection *connection, int *client, int *server)
+{
+	const struct kr_side *c = &connection->client, *s = &connection->server;
+
+	*client = *server = -1;
+	switch ((enum kr_stage)connection->stage) {
+	case KR_STAGE_HEAD:
+		*client = KR_POLL_IN;
+		return true;
+	case KR_STAGE_REPLY:
+		*client = c->watch.events;
+		*server = KR_POLL_IN | (kr_side_is_clear(s) ? 0 : KR_POLL_OUT);
+		return true;
+	case KR_STAGE_TUNNEL:
+		*client = kr_tunnel_events(c, s);
+		*server = kr_tunnel_events(s, c);
+		return true;
+	case KR_STAGE_HTTP:
+		kr_http_events(connection, client, server);
+		return true;
+	case KR_STAGE_LINGER:
+		*client = (c->ended ? 0 : KR_POLL_IN) | (kr_side_is_clear(c) ? 0 : KR_POLL_OUT);
+		return true;
+	case KR_STAGE_ASKED:
+	case KR_STAGE_DEAD:
+		break;
+	}
+	return false;
+}
+
+static void
+settle(struct kr_connection *connection)
+{
+	struct kr_egress *egress = connection->egress;
+	int client, server;
+
+	if (!wanted(connection, &client, &server))
+		return;
+	if (!kr_watch_set(egress, &connection->client.watch, client) ||
+		(connection->server.watch.fd >= 0 && !kr_watch_set(egress, &connection->server.watch, server)))
+		kr_connection_end(connection, true);
+}
+
+/* An end that nobody can act on now is told again and again: the side leaves the set until it is wanted. */
+static void
+rest(struct kr_connection *connection, struct kr_watch *watch, unsigned events)
+{
+	if (events & KR_POLL_END && watch->fd >= 0 && watch->events == 0)
+		(void)kr_watch_set(connection->egress, watch, -1); /* taking out cannot fail */
+}
+
+void
+kr_connection_ready(struct kr_connection *connection, bool client, unsigned events)
+{
+	bool in = events & (KR_POLL_IN | KR_POLL_END), out = events & (KR_POLL_OUT | KR_POLL_END);
+
+	switch ((enum kr_stage)connection->stage) {
+	case KR_STAGE_HEAD:
+		on_head(connection);
+		break;
+	case KR_STAGE_ASKED:
+	case KR_STAGE_REPLY:
+		on_waiting(connection, client, events);
+		break;
+	case KR_STAGE_TUNNEL:
+		kr_tunnel_ready(connection, client ? in : out, client ? out : in);
+		break;
+	case KR_STAGE_HTTP:
+		if (client && events & KR_POLL_END)
+			kr_connection_end(connection, true);
+		else
+			kr_http_ready(connection, client ? in : out, client ? out : in);
+		break;
+	case KR_STAGE_LINGER:
+		on_linger(connection);
+		break;
+	case KR_STAGE_DEAD:
+		return;
+	}
+	settle(connection);
+	rest(connection, client ? &connection->client.watch : &connection->server.watch, events);
+}
+
+void
+kr_connection_overdue(struct kr_connection *connection)
+{
+	switch ((enum kr_stage)connection->stage) {
+	case KR_STAGE_REPLY:
+		kr_connection_refuse(connection, 502, "the upstream proxy did not answer in time");
+		settle(connection);
+		break;
+	case KR_STAGE_LINGER:
+		kr_connection_end(connection, !connection->client.shut);
+		break;
+	case KR_STAGE_HEAD:
+		kr_connection_end(connection, false);
+		break;
+	default:
+		kr_connection_end(connection, true);
+		break;
+	}
+}

@@ -1,0 +1,94 @@
+/*
+ * One client connection, from accept to close.
+ *
+ *     HEAD -> ASKED -> TUNNEL                    CONNECT
+ *                   -> REPLY -> TUNNEL           CONNECT through an upstream proxy
+ *                   -> HTTP                      a plain request and its response
+ *     each -> LINGER                             an answer of ours, or the end of the response, is on its way
+ * out
+ *
+ * From ASKED on the connection has its place until kraft's answer is there, even when the client is gone
+ * before: so asks without an answer are never more than connections.
+ */
+#ifndef KR_EGRESS_CONNECTION_H
+#define KR_EGRESS_CONNECTION_H
+
+#include "egress/head.h"
+#include "egress/loop.h"
+
+enum kr_stage {
+	KR_STAGE_HEAD,
+	KR_STAGE_ASKED,
+	KR_STAGE_REPLY,
+	KR_STAGE_TUNNEL,
+	KR_STAGE_HTTP,
+	KR_STAGE_LINGER,
+	KR_STAGE_DEAD,
+};
+
+/* Bytes that have been read and are not used up: a head that is not whole, and what came behind one. */
+struct kr_intake {
+	char *bytes;
+	uint32_t n, cap;
+	struct kr_head_scan scan;
+};
+
+struct kr_side {
+	struct kr_watch watch;
+	bool ended; /* it sends nothing more */
+	bool shut;  /* we told it that we send nothing more */
+	struct kr_intake intake;
+	char *held; /* to be written to it: held[held_at, held_n) */
+	uint32_t held_at, held_n;
+	struct kr_pipe *pipe; /* a tunnel's: from this side to the other one, when large amounts come */
+	uint32_t piped;       /* bytes in it */
+};
+
+struct kr_http;
+
+struct kr_connection {
+	struct kr_egress *egress;
+	struct kr_side client, server;
+	int64_t deadline_ms; /* INT64_MAX: none */
+	uint32_t dropped;    /* LINGER: bytes read and thrown away */
+	uint16_t slot;
+	uint16_t turn; /* with the slot: the id of its ask */
+	uint8_t stage; /* enum kr_stage */
+	bool tunnel;   /* from ASKED on: it is a CONNECT */
+	bool bodyless; /* from ASKED on: it is a HEAD */
+	struct kr_http *http;
+	struct kr_connection *next; /* in the list of those that ask, or of the dead */
+};
+
+/* Takes client_fd. */
+void kr_connection_accept(struct kr_egress *egress, int client_fd);
+void kr_connection_ready(struct kr_connection *connection, bool client, unsigned events);
+/* Takes fd (-1: none). False: kraft answered what nobody asked. */
+bool kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, int fd);
+/* Sends asks as long as the control socket takes them; false: it is broken. */
+bool kr_connection_send_asks(struct kr_egress *egress);
+void kr_connection_overdue(struct kr_connection *connection);
+/* Ends it whatever it waits for; only when the conversation with kraft is over. */
+void kr_connection_abandon(struct kr_connection *connection);
+void kr_connection_free_dead(struct kr_egress *egress);
+
+/* ---- for pump.c and http.c ---- */
+
+/* Closes both sides; abruptly: what was sent so far must not look complete. */
+void kr_connection_end(struct kr_connection *connection, bool abruptly);
+/* Answers with a refusal of ours and lingers. */
+void kr_connection_refuse(struct kr_connection *connection, unsigned status, const char *why);
+/* The response is out: waits for the client to close, so that no reset can overtake it. */
+void kr_connection_linger(struct kr_connection *connection);
+void kr_connection_set_deadline(struct kr_connection *connection, int64_t in_ms);
+
+/* Reads once from the side into the loop's buffer; the bytes are there until the next read of anybody's. */
+enum kr_read { KR_READ_SOME, KR_READ_NONE, KR_READ_END, KR_READ_ERROR };
+enum kr_read kr_side_read(struct kr_egress *egress, struct kr_side *side, size_t *n);
+/* The same, behind what the intake holds; no memory is KR_READ_ERROR. */
+enum kr_read kr_intake_read(struct kr_egress *egress, struct kr_side *side);
+/* Drops the first n bytes; the scan begins again. */
+void kr_intake_drop(struct kr_intake *intake, size_t n);
+void kr_intake_clear(struct kr_intake *intake);
+
+#endif

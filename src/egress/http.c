@@ -1,0 +1,338 @@
+/*
+ * A plain request goes up as the client sends it, the response comes down as the server sends it, side by
+ * side: a server may answer before it has all of the request.
+ *
+ * Where a body breaks off nothing may look complete. A length is short then, a chunked body has no last
+ * chunk, and one that lasts until the close ends with a reset.
+ */
+#include "egress/http.h"
+
+#include "egress/body.h"
+#include "egress/pump.h"
+
+struct kr_http {
+	struct kr_body request, response;
+	enum kr_framing up, down; /* how we frame them */
+	bool request_over;        /* all sent, or the server takes no more */
+	bool answering;           /* the response's head is out */
+	bool old_client;          /* HTTP/1.0: no interim responses, no chunks */
+	bool upstream;
+	unsigned interims;
+};
+
+void
+kr_http_free(struct kr_http *http)
+{
+	free(http);
+}
+
+/* ---- bodies on their way out ---- */
+
+enum { PARTS = 4 };
+
+/* head may be empty; the body is one chunk where it goes out chunked. */
+static bool
+send_framed(struct kr_side *to, struct iovec head, struct iovec body, enum kr_framing framing,
+	enum kr_body_state state)
+{
+	bool chunked = framing == KR_FRAMING_CHUNKED, last = chunked && state == KR_BODY_DONE;
+	struct iovec parts[PARTS];
+	static char last_chunk[] = "\r\n0\r\n\r\n";
+	char size[32];
+	size_t n = 0;
+
+	if (head.iov_len)
+		parts[n++] = head;
+	if (body.iov_len && chunked)
+		parts[n++] = (struct iovec){ size, (size_t)snprintf(size, sizeof(size), "%zx\r\n", body.iov_len) };
+	if (body.iov_len)
+		parts[n++] = body;
+	if (body.iov_len && chunked)
+		parts[n++] = (struct iovec){ last_chunk, last ? 7 : 2 };
+	else if (last)
+		parts[n++] = (struct iovec){ last_chunk + 2, 5 };
+	return n == 0 || kr_side_send(to, parts, n);
+}
+
+/* ---- the request ---- */
+
+/* The server takes no more; its answer may be there all the same. */
+static void
+give_up_request(struct kr_connection *connection)
+{
+	struct kr_side *server = &connection->server;
+
+	connection->http->request_over = true;
+	free(kr_steal(server->held));
+	server->held_at = server->held_n = 0;
+}
+
+/* The client's fault: nothing that it sent may look complete to the server. */
+static void
+refuse_request(struct kr_connection *connection, const char *why)
+{
+	if (connection->http->answering)
+		kr_connection_end(connection, true);
+	else
+		kr_connection_refuse(connection, 400, why);
+}
+
+static void
+send_request(struct kr_connection *connection, struct iovec head, char *bytes, size_t n)
+{
+	struct kr_http *http = connection->http;
+	struct iovec body = { bytes, 0 };
+	enum kr_body_state state = KR_BODY_DONE;
+
+	if (http->up != KR_FRAMING_NONE)
+		state = kr_body_feed(&http->request, bytes, n, &body.iov_len);
+	if (state == KR_BODY_BAD)
+		body.iov_len = 0;
+	http->request_over = state == KR_BODY_DONE;
+	if (state == KR_BODY_BAD)
+		refuse_request(connection, "the request's body is not framed as its head says");
+	else if (!send_framed(&connection->server, head, body, http->up, state))
+		give_up_request(connection);
+}
+
+void
+kr_http_begin(struct kr_connection *connection, const struct kr_http_begin *begin)
+{
+	const struct kr_head *head = &begin->head;
+	struct kr_intake *intake = &connection->client.intake;
+	struct kr_buf out = kr_egress_written(connection->egress);
+	struct kr_http *http;
+
+	/* A second request could ride along where the upstream proxy reads chunks in another way than we. */
+	if (begin->upstream && head->framing == KR_FRAMING_CHUNKED) {
+		kr_connection_refuse(connection, 400, "a chunked request cannot go through the upstream proxy");
+		return;
+	}
+	kr_request_write(
+		&(struct kr_request_write){ head, &begin->to, begin->upstream, begin->authorization }, &out);
+	http = connection->http = calloc(1, sizeof(*http));
+	if (!http || out.overflow) {
+		kr_connection_refuse(connection, http ? 400 : 503, http ? "the head is too long" : "out of memory");
+		return;
+	}
+	http->up = head->framing;
+	http->old_client = head->minor == 0;
+	http->upstream = begin->upstream;
+	kr_body_begin(&http->request, false, head->framing, head->length);
+	connection->stage = KR_STAGE_HTTP;
+	kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+	send_request(connection, (struct iovec){ out.data, out.len }, intake->bytes + intake->scan.at,
+		intake->n - intake->scan.at);
+	if (connection->stage == KR_STAGE_HTTP)
+		kr_intake_clear(intake);
+}
+
+static void
+go_up(struct kr_connection *connection)
+{
+	struct kr_egress *egress = connection->egress;
+	size_t n = 0;
+
+	if (!kr_side_flush(&connection->server))
+		give_up_request(connection);
+	if (connection->http->request_over || !kr_side_is_clear(&connection->server))
+		return;
+	switch (kr_side_read(egress, &connection->client, &n)) {
+	case KR_READ_SOME:
+		kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+		send_request(connection, (struct iovec){ 0 }, egress->scratch, n);
+		break;
+	case KR_READ_NONE:
+		break;
+	case KR_READ_END:
+	case KR_READ_ERROR:
+		kr_connection_end(connection, true);
+		break;
+	}
+}
+
+/* ---- the response ---- */
+
+static void
+refuse_response(struct kr_connection *connection, const char *why)
+{
+	if (connection->http->answering)
+		kr_connection_end(connection, true);
+	else
+		kr_connection_refuse(connection, 502, why);
+}
+
+static void
+send_response(struct kr_connection *connection, struct iovec head, char *bytes, size_t n)
+{
+	struct kr_http *http = connection->http;
+	struct iovec body = { bytes, 0 };
+	enum kr_body_state state = kr_body_feed(&http->response, bytes, n, &body.iov_len);
+
+	if (!send_framed(&connection->client, head, body, http->down, state) || state == KR_BODY_BAD)
+		kr_connection_end(connection, true);
+	else if (state == KR_BODY_DONE)
+		kr_connection_linger(connection);
+}
+
+static bool
+has_body(const struct kr_connection *connection, unsigned status)
+{
+	return !connection->bodyless && status != 204 && status != 304;
+}
+
+static void
+begin_response(struct kr_connection *connection, const struct kr_head *head)
+{
+	struct kr_http *http = connection->http;
+	struct kr_intake *intake = &connection->server.intake;
+	struct kr_buf out = kr_egress_written(connection->egress);
+	bool body = has_body(connection, head->status);
+	enum kr_framing in = body ? head->framing : KR_FRAMING_LENGTH;
+
+	http->down = http->old_client && head->framing == KR_FRAMING_CHUNKED ? KR_FRAMING_NONE : head->framing;
+	kr_response_write(head, http->down, &out);
+	if (out.overflow) {
+		refuse_response(connection, "the response's head is too long");
+		return;
+	}
+	if (!body)
+		http->down = KR_FRAMING_NONE;
+	http->answering = true;
+	kr_body_begin(&http->response, true, in, body ? head->length : 0);
+	send_response(connection, (struct iovec){ out.data, out.len }, intake->bytes + intake->scan.at,
+		intake->n - intake->scan.at);
+	if (connection->stage == KR_STAGE_HTTP)
+		kr_intake_clear(intake);
+}
+
+/* False: the response is over, by a refusal. */
+static bool
+pass_interim(struct kr_connection *connection, const struct kr_head *head)
+{
+	struct kr_buf out = kr_egress_written(connection->egress);
+	struct iovec part;
+
+	if (head->status == 101 || ++connection->http->interims > KR_INTERIM_MAX) {
+		refuse_response(connection, head->status == 101 ? "the server switched to another protocol"
+														: "the server sent no end of interim responses");
+		return false;
+	}
+	if (connection->http->old_client)
+		return true;
+	kr_response_write(head, KR_FRAMING_NONE, &out);
+	part = (struct iovec){ out.data, out.len };
+	if (!out.overflow && kr_side_send(&connection->client, &part, 1))
+		return true;
+	kr_connection_end(connection, true);
+	return false;
+}
+
+/* True: it was an interim response, and there may be another. */
+static bool
+on_response_head(struct kr_connection *connection)
+{
+	struct kr_intake *intake = &connection->server.intake;
+	const char *why;
+	struct kr_head head;
+
+	if (!kr_response_parse(intake->bytes, intake->scan.at, &head, &why)) {
+		refuse_response(connection, "the server's response cannot be passed on");
+		return false;
+	}
+	if (head.status < 200) {
+		if (!pass_interim(connection, &head))
+			return false;
+		kr_intake_drop(intake, intake->scan.at);
+		return true;
+	}
+	if (head.status == 407 && connection->http->upstream)
+		refuse_response(connection, "the upstream proxy does not take its credentials");
+	else
+		begin_response(connection, &head);
+	return false;
+}
+
+static void
+read_response_head(struct kr_connection *connection)
+{
+	struct kr_intake *intake = &connection->server.intake;
+	enum kr_scan_state state;
+
+	switch (kr_intake_read(connection->egress, &connection->server)) {
+	case KR_READ_SOME:
+		break;
+	case KR_READ_NONE:
+		return;
+	case KR_READ_END:
+	case KR_READ_ERROR:
+		refuse_response(connection, "the server closed the connection without an answer");
+		return;
+	}
+	kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+	do
+		state = kr_head_scan(&intake->scan, intake->bytes, intake->n);
+	while (state == KR_SCAN_WHOLE && on_response_head(connection));
+	if (state == KR_SCAN_BAD)
+		refuse_response(connection, "the server's response cannot be read");
+}
+
+static void
+read_response_body(struct kr_connection *connection)
+{
+	struct kr_egress *egress = connection->egress;
+	struct kr_http *http = connection->http;
+	size_t n = 0;
+
+	switch (kr_side_read(egress, &connection->server, &n)) {
+	case KR_READ_SOME:
+		kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+		send_response(connection, (struct iovec){ 0 }, egress->scratch, n);
+		break;
+	case KR_READ_NONE:
+		break;
+	case KR_READ_END:
+		if (kr_body_finish(&http->response) == KR_BODY_DONE)
+			kr_connection_linger(connection);
+		else
+			kr_connection_end(connection, true);
+		break;
+	case KR_READ_ERROR:
+		kr_connection_end(connection, true);
+		break;
+	}
+}
+
+static void
+go_down(struct kr_connection *connection)
+{
+	if (!kr_side_flush(&connection->client))
+		kr_connection_end(connection, true);
+	else if (!kr_side_is_clear(&connection->client))
+		return;
+	else if (connection->http->answering)
+		read_response_body(connection);
+	else
+		read_response_head(connection);
+}
+
+/* ---- both ---- */
+
+void
+kr_http_ready(struct kr_connection *connection, bool up, bool down)
+{
+	if (up)
+		go_up(connection);
+	if (down && connection->stage == KR_STAGE_HTTP)
+		go_down(connection);
+}
+
+void
+kr_http_events(const struct kr_connection *connection, int *client, int *server)
+{
+	const struct kr_side *c = &connection->client, *s = &connection->server;
+	bool up = !connection->http->request_over && kr_side_is_clear(s), down = kr_side_is_clear(c);
+
+	*client = (up ? KR_POLL_IN : 0) | (down ? 0 : KR_POLL_OUT);
+	*server = (down ? KR_POLL_IN : 0) | (kr_side_is_clear(s) ? 0 : KR_POLL_OUT);
+}

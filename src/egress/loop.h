@@ -1,0 +1,96 @@
+/*
+ * What the parts of kraft-egress share: the poller, the time, who is connected, one buffer to read into.
+ *
+ * One thread, nothing blocks. Whoever is polled is a struct kr_watch inside its owner. A watch that is
+ * dropped while a round of events is worked off may still be named by a later event of that round: its
+ * descriptor is -1 then, and its memory stays until the round is over (kr_connection_free_dead,
+ * kr_channel_free_dead).
+ */
+#ifndef KR_EGRESS_LOOP_H
+#define KR_EGRESS_LOOP_H
+
+#include "egress/control.h"
+#include "egress/limits.h"
+#include "base/buf.h"
+#include "os/poller.h"
+
+enum kr_watch_kind {
+	KR_WATCH_CONTROL = 1,
+	KR_WATCH_CHANNELS, /* the listener of the channel socket */
+	KR_WATCH_CHANNEL,
+	KR_WATCH_LISTENER, /* of connections; handed over on a channel */
+	KR_WATCH_CLIENT,
+	KR_WATCH_SERVER,
+};
+
+struct kr_watch {
+	int fd;        /* -1: none */
+	uint8_t kind;  /* enum kr_watch_kind */
+	int8_t events; /* as last told to the poller; -1: not in it */
+};
+
+enum {
+	KR_SCRATCH_BYTES = 64 << 10,
+	KR_PIPES_MAX = 64,                             /* at once; a direction that gets none goes on copying */
+	KR_WRITTEN_BYTES = KR_HEAD_BYTES + (16 << 10), /* a head written anew: what it was and what we add */
+};
+
+struct kr_pipe {
+	int read_fd, write_fd;
+};
+
+struct kr_connection;
+struct kr_channel;
+
+struct kr_egress {
+	int poller_fd;
+	int64_t now_ms;  /* of this round */
+	int64_t scan_ms; /* when to look for what is overdue; INT64_MAX: nothing has a deadline */
+	struct kr_watch control, channels;
+
+	/* asks that wait for the control socket, oldest first; `ask` is what was begun to be sent */
+	struct kr_connection *asking, **asking_end;
+	struct kr_ask ask;
+	uint32_t ask_used;
+	struct kr_answer answer;
+	struct kr_frame frame;
+
+	struct kr_connection *connections[KR_CONNECTIONS_MAX];
+	uint16_t free_slots[KR_CONNECTIONS_MAX];
+	unsigned free_n;
+	uint16_t turn;
+	bool broken; /* the conversation with kraft is over */
+	bool paused; /* no accepting until the next scan: the system has no room */
+	struct kr_connection *dead;
+
+	struct kr_channel *open_channels, *dead_channels;
+	unsigned channel_n;
+
+	struct kr_pipe pipes[KR_PIPES_MAX]; /* the empty ones */
+	unsigned pipe_n, pipes_made;
+
+	char scratch[KR_SCRATCH_BYTES];
+	char written[KR_WRITTEN_BYTES];
+};
+
+/* control_fd and channel_fd become the loop's. Before confinement: nothing is read here. */
+int kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, unsigned files);
+/* Until kraft ends the conversation. */
+void kr_egress_run(struct kr_egress *egress);
+/* One round of it; waits at most most_ms (-1: until something happens). */
+void kr_egress_round(struct kr_egress *egress, int most_ms);
+/* For tests: the process itself just ends. */
+void kr_egress_fini(struct kr_egress *egress);
+
+/* Watches for `events` (KR_POLL_*) and nothing else; 0 still tells KR_POLL_END, -1 nothing. False: the kernel
+ * cannot watch it, so its owner must give it up. */
+bool kr_watch_set(struct kr_egress *egress, struct kr_watch *watch, int events);
+void kr_watch_close(struct kr_egress *egress, struct kr_watch *watch);
+
+/* An empty buffer that heads are written in, until the next call. */
+struct kr_buf kr_egress_written(struct kr_egress *egress);
+
+/* Makes sure that the deadline is looked at. */
+void kr_egress_due(struct kr_egress *egress, int64_t deadline_ms);
+
+#endif

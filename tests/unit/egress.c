@@ -1,0 +1,1223 @@
+/*
+ * The real kraft-egress, with this test as its kraft, its init, its servers and its clients. Nothing here
+ * runs beside it: each step waits for the process's move, at most TIMEOUT_MS.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "egress/control.h"
+
+#include <cmocka.h>
+
+enum { TIMEOUT_MS = 10000, QUIET_MS = 60, IDLE_TUNNELS = 1000 };
+
+static struct lab {
+	char path[64];
+	int channels; /* the listener of the channel socket, ours and the process's */
+	int control;
+	int channel; /* the init's */
+	int listener;
+	struct sockaddr_in address;
+	pid_t pid;
+} lab;
+
+/* ---- the lab ---- */
+
+static bool
+is_readable(int fd, int ms)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+	return poll(&poll_fd, 1, ms) == 1;
+}
+
+static int
+open_listener(struct sockaddr_in *address)
+{
+	socklen_t n = sizeof(*address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)address, n), 0);
+	assert_int_equal(listen(fd, 2048), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)address, &n), 0);
+	return fd;
+}
+
+static void
+start_process(void)
+{
+	posix_spawn_file_actions_t actions;
+	char *argv[] = { (char[]){ "kraft-egress" }, NULL };
+	char *none[] = { (char[]){ "ASAN_OPTIONS=detect_leaks=0" }, NULL };
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, pair[1], 103), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, lab.channels, 104), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, 103, 3), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, 104, 4), 0);
+	assert_int_equal(posix_spawn(&lab.pid, KR_EGRESS, &actions, NULL, argv, none), 0);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	(void)close(pair[1]);
+	lab.control = pair[0];
+}
+
+static int
+open_channel(void)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(name.sun_path, lab.path, strlen(lab.path));
+	assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+	return fd;
+}
+
+static void
+send_with(int fd, const void *bytes, size_t n, const int *fds, size_t count)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(8 * sizeof(int))];
+	} room = { .bytes = { 0 } };
+	struct iovec part = { (void *)(uintptr_t)bytes, n };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (count) {
+		message.msg_control = room.bytes;
+		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		*CMSG_FIRSTHDR(&message) = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))
+		};
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), fds, count * sizeof(int));
+	}
+	assert_int_equal(sendmsg(fd, &message, MSG_NOSIGNAL), n);
+}
+
+/* The answer to a hand-over: 'A', or 0 when the channel was closed. */
+static char
+hand_over(int channel, const char *bytes, const int *fds, size_t count)
+{
+	char answer = 0;
+
+	send_with(channel, bytes, strlen(bytes), fds, count);
+	assert_true(is_readable(channel, TIMEOUT_MS));
+	return recv(channel, &answer, 1, 0) == 1 ? answer : '\0';
+}
+
+static int
+start(void **state)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+	(void)state;
+	(void)snprintf(lab.path, sizeof(lab.path), "/tmp/kraft-egress-test-%ld", (long)getpid());
+	memcpy(name.sun_path, lab.path, strlen(lab.path));
+	(void)unlink(lab.path);
+	lab.channels = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(lab.channels, (struct sockaddr *)&name, sizeof(name)), 0);
+	assert_int_equal(listen(lab.channels, 64), 0);
+	start_process();
+	lab.address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	lab.listener = open_listener(&lab.address);
+	lab.channel = open_channel();
+	assert_int_equal(hand_over(lab.channel, "L", &lab.listener, 1), 'A');
+	return 0;
+}
+
+/* Lets go of the process, which ends by itself. Its exit status, or minus the signal. */
+static int
+wait_for_end(void)
+{
+	int status;
+
+	kr_close_p(&lab.control);
+	assert_int_equal(waitpid(lab.pid, &status, 0), lab.pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int
+stop(void **state)
+{
+	int ended = wait_for_end();
+
+	(void)state;
+	kr_close_p(&lab.channel);
+	kr_close_p(&lab.listener);
+	kr_close_p(&lab.channels);
+	(void)unlink(lab.path);
+	return ended;
+}
+
+/* ---- clients, servers, kraft ---- */
+
+static void
+say_bytes(int fd, const void *bytes, size_t n)
+{
+	assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
+}
+
+static void
+say(int fd, const char *text)
+{
+	say_bytes(fd, text, strlen(text));
+}
+
+static int
+open_client(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&lab.address, sizeof(lab.address)), 0);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+	return fd;
+}
+
+static int
+client_says(const char *text)
+{
+	int fd = open_client();
+
+	say(fd, text);
+	return fd;
+}
+
+static void
+expect(int fd, const char *text)
+{
+	char got[4096];
+	size_t n = strlen(text), used = 0;
+
+	while (used < n) {
+		ssize_t some;
+
+		if (!is_readable(fd, TIMEOUT_MS))
+			fail_msg("nothing came; expected '%s'", text + used);
+		some = recv(fd, got + used, n - used, 0);
+		if (some <= 0)
+			fail_msg("an end came; expected '%s'", text + used);
+		used += (size_t)some;
+	}
+	got[n] = '\0';
+	assert_string_equal(got, text);
+}
+
+/* All until the end; true when that is a clean one, false for a reset. */
+static bool
+read_to_end(int fd, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (;;) {
+		ssize_t some;
+
+		assert_true(is_readable(fd, TIMEOUT_MS));
+		some = recv(fd, out + used, size - 1 - used, 0);
+		if (some <= 0) {
+			out[used] = '\0';
+			(void)close(fd);
+			return some == 0;
+		}
+		used += (size_t)some;
+	}
+}
+
+/* Exactly this and a clean end; closes fd. */
+static void
+expect_all(int fd, const char *text)
+{
+	char got[8192];
+
+	assert_true(read_to_end(fd, got, sizeof(got)));
+	assert_string_equal(got, text);
+}
+
+/* An answer of kraft-egress's own with this status, then a clean end; closes fd. */
+static void
+expect_status(int fd, unsigned status)
+{
+	char got[8192], line[32];
+
+	if (!read_to_end(fd, got, sizeof(got)))
+		fail_msg("reset instead of %u", status);
+	(void)snprintf(line, sizeof(line), "HTTP/1.1 %u ", status);
+	if (strncmp(got, line, strlen(line)) != 0 || !strstr(got, "\r\n\r\nkraft: "))
+		fail_msg("expected %u, got: %s", status, got);
+}
+
+static void
+expect_quiet(int fd)
+{
+	if (is_readable(fd, QUIET_MS))
+		fail_msg("something came where nothing may");
+}
+
+static struct kr_ask
+next_ask(const char *host, unsigned port)
+{
+	struct kr_ask ask;
+	struct kr_target target;
+	struct kr_frame frame = { .bytes = &ask, .size = sizeof(ask), .fd = -1 };
+
+	if (!is_readable(lab.control, TIMEOUT_MS))
+		fail_msg("nobody asks for %s", host);
+	assert_int_equal(kr_frame_read(lab.control, &frame, false), KR_FRAME_DONE);
+	assert_true(kr_ask_check(&ask, &target));
+	assert_string_equal(ask.host, host);
+	assert_int_equal(ask.port, port);
+	return ask;
+}
+
+static void
+answer(const struct kr_ask *ask, unsigned type, unsigned status, const char *text, int fd)
+{
+	struct kr_answer frame = { .type = type, .id = ask->id, .status = status };
+
+	memcpy(frame.text, text, strlen(text));
+	send_with(lab.control, &frame, sizeof(frame), &fd, fd >= 0 ? 1 : 0);
+}
+
+static void
+refuse(const struct kr_ask *ask, const char *text)
+{
+	answer(ask, KR_ANSWER_REFUSED, 403, text, -1);
+}
+
+/* Connects what asked to a server, whose end is returned. */
+static int
+connect_to(const struct kr_ask *ask, unsigned type, const char *authorization)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+	answer(ask, type, 0, authorization, pair[0]);
+	(void)close(pair[0]);
+	return pair[1];
+}
+
+static int
+serve(const char *host, unsigned port)
+{
+	struct kr_ask ask = next_ask(host, port);
+
+	return connect_to(&ask, KR_ANSWER_DIRECT, "");
+}
+
+#define ESTABLISHED "HTTP/1.1 200 Connection Established\r\n\r\n"
+
+static void
+open_tunnel(int *client, int *server)
+{
+	*client = client_says("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n");
+	*server = serve("a.test", 443);
+	expect(*client, ESTABLISHED);
+}
+
+/* ---- tunnels ---- */
+
+static void
+a_tunnel_carries_early_bytes_and_half_closes(void **state)
+{
+	int client = client_says("CONNECT A.test:443 HTTP/1.1\r\nHost: x\r\n\r\nearly"),
+		server = serve("a.test", 443);
+
+	(void)state;
+	expect(server, "early");
+	expect(client, ESTABLISHED);
+	say(client, "up");
+	expect(server, "up");
+	assert_int_equal(shutdown(client, SHUT_WR), 0);
+	assert_true(is_readable(server, TIMEOUT_MS));
+	assert_int_equal(recv(server, &(char){ 0 }, 1, 0), 0);
+	say(server, "down, after the client's end");
+	(void)close(server);
+	expect_all(client, "down, after the client's end");
+}
+
+static void
+the_servers_half_close_leaves_the_other_way_open(void **state)
+{
+	int client, server;
+
+	(void)state;
+	open_tunnel(&client, &server);
+	say(server, "bye");
+	assert_int_equal(shutdown(server, SHUT_WR), 0);
+	expect(client, "bye");
+	assert_int_equal(recv(client, &(char){ 0 }, 1, 0), 0);
+	say(client, "still here");
+	expect(server, "still here");
+	(void)close(client);
+	expect_all(server, "");
+}
+
+/* HTTP-09: wherever the bytes are cut, what comes behind the head is the tunnel's. */
+static void
+HTTP_09_a_connect_cut_at_every_byte(void **state)
+{
+	static const char text[] =
+		"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\nCONNECT b.test:443 HTTP/1.1\r\n\r\n";
+	size_t head = (size_t)(strstr(text, "\r\n\r\n") + 4 - text);
+
+	(void)state;
+	for (size_t cut = 1; cut < sizeof(text) - 1; cut++) {
+		int client = open_client(), server;
+
+		say_bytes(client, text, cut);
+		if (cut < head)
+			assert_false(is_readable(lab.control, 1));
+		say_bytes(client, text + cut, sizeof(text) - 1 - cut);
+		server = serve("a.test", 443);
+		expect(server, text + head);
+		expect(client, ESTABLISHED);
+		assert_false(is_readable(lab.control, 0));
+		(void)close(client);
+		(void)close(server);
+	}
+}
+
+/* NET-06: a CONNECT inside a tunnel is bytes of the tunnel. */
+static void
+NET_06_a_request_inside_a_tunnel_is_no_request(void **state)
+{
+	int client, server;
+
+	(void)state;
+	open_tunnel(&client, &server);
+	say(client, "CONNECT denied.test:443 HTTP/1.1\r\n\r\n");
+	expect(server, "CONNECT denied.test:443 HTTP/1.1\r\n\r\n");
+	expect_quiet(lab.control);
+	(void)close(client);
+	(void)close(server);
+}
+
+static void
+a_reset_is_passed_on(void **state)
+{
+	const struct linger now = { 1, 0 };
+	char got[64];
+	int client, server;
+
+	(void)state;
+	open_tunnel(&client, &server);
+	say(server, "part");
+	expect(client, "part");
+	(void)setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	(void)close(client);
+	assert_true(is_readable(server, TIMEOUT_MS));
+	(void)read_to_end(server, got, sizeof(got));
+	/* And the client of a server that is gone with bytes unread sees a reset, not an end. */
+	open_tunnel(&client, &server);
+	say(client, "unread");
+	assert_true(is_readable(server, TIMEOUT_MS));
+	(void)close(server);
+	assert_false(read_to_end(client, got, sizeof(got)));
+}
+
+/* ---- refusals ---- */
+
+static void
+a_refusal_is_one_line_that_says_why(void **state)
+{
+	struct kr_ask ask;
+	int client = client_says("CONNECT denied.test:443 HTTP/1.1\r\n\r\nearly");
+
+	(void)state;
+	ask = next_ask("denied.test", 443);
+	assert_int_equal(ask.type, KR_ASK_CONNECT);
+	refuse(&ask, "no");
+	expect_all(client, "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n"
+					   "Connection: close\r\n\r\nkraft: no\n");
+	client = client_says("HEAD http://denied.test/ HTTP/1.1\r\n\r\n");
+	ask = next_ask("denied.test", 80);
+	assert_int_equal(ask.type, KR_ASK_HTTP);
+	refuse(&ask, "no");
+	expect_all(client, "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n"
+					   "Connection: close\r\n\r\n");
+	for (unsigned status = 502; status <= 504; status++) {
+		client = client_says("GET http://slow.test/ HTTP/1.1\r\n\r\n");
+		ask = next_ask("slow.test", 80);
+		answer(&ask, KR_ANSWER_FAILED, status, "cannot connect", -1);
+		expect_status(client, status);
+	}
+	/* The worker API's name is a host like any other here. */
+	client = client_says("GET http://kraft/x HTTP/1.1\r\n\r\n");
+	ask = next_ask("kraft", 80);
+	refuse(&ask, "no");
+	expect_status(client, 403);
+}
+
+static void
+HTTP_10_a_refused_request_gets_no_100(void **state)
+{
+	struct kr_ask ask;
+	int client =
+		client_says("POST http://denied.test/ HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+
+	(void)state;
+	ask = next_ask("denied.test", 80);
+	refuse(&ask, "no");
+	expect_status(client, 403);
+}
+
+static void
+a_client_that_leaves_while_kraft_thinks_costs_nothing(void **state)
+{
+	const struct linger now = { 1, 0 };
+	char got[8];
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		int client = client_says("CONNECT a.test:443 HTTP/1.1\r\n\r\n"), server;
+		struct kr_ask ask = next_ask("a.test", 443);
+
+		(void)setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		(void)close(client);
+		server = connect_to(&ask, KR_ANSWER_DIRECT, "");
+		assert_true(is_readable(server, TIMEOUT_MS));
+		(void)read_to_end(server, got, sizeof(got));
+	}
+}
+
+/* What is wrong is answered or closed at once and nobody is asked (HTTP-01, -02, -05, -07, -13, -15; NET-13,
+ * -14). The cases themselves are in tests/unit/head.c. */
+static void
+HTTP_01_to_15_malformed_requests_are_400_and_go_nowhere(void **state)
+{
+	static const char *const cases[] = {
+		"GET http://a.test/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"GET http://a.test/ HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+		"GET http://a.test/ HTTP/1.1\nHost: a.test\n\n",
+		"GET http://a.test/ HTTP/1.1\r\nA: b\rX: y\r\n\r\n",
+		"GET http://a.test/ HTTP/1.2\r\n\r\n",
+		"GET /path HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"GET https://a.test/ HTTP/1.1\r\n\r\n",
+		"TRACE http://a.test/ HTTP/1.1\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"\x16\x03\x01\x02",
+		"\x05\x01",
+		"CONNECT a.test HTTP/1.1\r\n\r\n",
+		"CONNECT a.test:0 HTTP/1.1\r\n\r\n",
+		"CONNECT a.test:65536 HTTP/1.1\r\n\r\n",
+		"CONNECT 127.1:443 HTTP/1.1\r\n\r\n",
+		"CONNECT u@a.test:443 HTTP/1.1\r\n\r\n",
+	};
+	static char large[KR_HEAD_BYTES + 64];
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++)
+		expect_status(client_says(cases[i]), 400);
+	memset(large, 'a', sizeof(large) - 1);
+	memcpy(large, "GET http://a.test/", 18);
+	expect_status(client_says(large), 400);
+	expect_status(client_says("GET http://a.test/ HTTP/1.1\r\nExpect: x\r\n\r\n"), 417);
+	assert_false(is_readable(lab.control, 0));
+}
+
+/* ---- plain requests ---- */
+
+#define OK "HTTP/1.1 200 OK\r\n"
+
+static void
+HTTP_06_09_a_plain_request_cut_at_every_byte_with_another_behind_it(void **state)
+{
+	static const char text[] = "GET http://a.test/p HTTP/1.1\r\nHost: denied.test\r\n\r\n"
+							   "GET http://denied.test/ HTTP/1.1\r\nHost: denied.test\r\n\r\n";
+
+	(void)state;
+	for (size_t cut = 1; cut < sizeof(text) - 1; cut++) {
+		int client = open_client(), server;
+
+		say_bytes(client, text, cut);
+		assert_false(is_readable(lab.control, 0) && cut < 40);
+		say_bytes(client, text + cut, sizeof(text) - 1 - cut);
+		server = serve("a.test", 80);
+		expect(server, "GET /p HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+		say(server, OK "Content-Length: 2\r\n\r\nhi");
+		expect_all(client, OK "Content-Length: 2\r\nConnection: close\r\n\r\nhi");
+		expect_all(server, "");
+		assert_false(is_readable(lab.control, 0));
+	}
+}
+
+static void
+bodies_are_framed_anew(void **state)
+{
+	int client =
+			client_says("POST http://a.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n"),
+		server;
+
+	(void)state;
+	server = serve("a.test", 80);
+	expect(server, "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\nConnection: "
+				   "close\r\n\r\n3\r\nabc\r\n");
+	say(client, "2\r\nde\r\n2\r\nfg\r\n0\r\nHost: x\r\nContent-Type: y\r\n\r\n");
+	expect(server, "4\r\ndefg\r\n0\r\n\r\n");
+	say(server, OK "Transfer-Encoding: chunked\r\nKeep-Alive: x\r\n\r\n1\r\na\r\n2;x\r\nbc\r\n");
+	expect(client, OK "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n");
+	say(server, "0\r\nTrailer: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n");
+	expect_all(client, "0\r\n\r\n");
+	expect_all(server, "");
+}
+
+static void
+an_old_client_gets_no_chunks(void **state)
+{
+	int client = client_says("GET http://a.test/ HTTP/1.0\r\n\r\n"), server = serve("a.test", 80);
+
+	(void)state;
+	expect(server, "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+	say(server, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" OK
+				"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+	expect_all(client, OK "Connection: close\r\n\r\nabc");
+	(void)close(server);
+}
+
+static void
+responses_without_a_body_end_at_their_head(void **state)
+{
+	static const struct {
+		const char *method, *response, *passed;
+	} cases[] = {
+		{ "HEAD", OK "Content-Length: 5\r\n\r\n", OK "Content-Length: 5\r\nConnection: close\r\n\r\n" },
+		{ "HEAD", OK "Transfer-Encoding: chunked\r\n\r\nleft",
+			OK "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n" },
+		{ "GET", "HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\nleft",
+			"HTTP/1.1 204 No\r\nConnection: close\r\n\r\n" },
+		{ "GET", "HTTP/1.1 304 Not\r\nContent-Length: 5\r\n\r\nleft",
+			"HTTP/1.1 304 Not\r\nContent-Length: 5\r\nConnection: close\r\n\r\n" },
+		{ "GET", OK "Content-Length: 0\r\n\r\nleft", OK "Content-Length: 0\r\nConnection: close\r\n\r\n" },
+	};
+	char text[128];
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		int client, server;
+
+		(void)snprintf(text, sizeof(text), "%s http://a.test/ HTTP/1.1\r\n\r\n", cases[i].method);
+		client = client_says(text);
+		server = serve("a.test", 80);
+		say(server, cases[i].response);
+		expect_all(client, cases[i].passed);
+		(void)close(server);
+	}
+}
+
+static void
+HTTP_08_17_responses_that_cannot_be_passed_on_are_502(void **state)
+{
+	static const char *const cases[] = {
+		OK "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		OK "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+		"HTTP/1.1 200 OK\nContent-Length: 1\n\na",
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n",
+		"<html>",
+	};
+	char interim[1024] = "";
+	int client, server;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		client = client_says("GET http://a.test/ HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n");
+		server = serve("a.test", 80);
+		expect(server, "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+		say(server, cases[i]);
+		if (cases[i][0] == '<')
+			assert_int_equal(shutdown(server, SHUT_WR), 0);
+		expect_status(client, 502);
+		(void)close(server);
+	}
+	for (int i = 0; i <= KR_INTERIM_MAX; i++)
+		memcpy(interim + strlen(interim), "HTTP/1.1 102 P\r\n\r\n", 19);
+	client = client_says("GET http://a.test/ HTTP/1.0\r\n\r\n");
+	server = serve("a.test", 80);
+	say(server, interim);
+	expect_status(client, 502);
+	(void)close(server);
+	client = client_says("GET http://a.test/ HTTP/1.1\r\n\r\n");
+	server = serve("a.test", 80);
+	(void)close(server);
+	expect_status(client, 502);
+}
+
+/* A body that ended early never looks complete (HTTP-04, HTTP-08). */
+static void
+HTTP_04_08_a_response_that_breaks_off_is_not_complete(void **state)
+{
+	static const char *const cases[] = { OK "Content-Length: 9\r\n\r\nabc",
+		OK "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+		OK "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nX\r\n",
+		OK "Transfer-Encoding: chunked\r\n\r\n9\r\nabc" };
+	char got[1024];
+
+	(void)state;
+	for (int old = 0; old <= 1; old++)
+		for (size_t i = 0; i < KR_COUNT(cases); i++) {
+			int client = client_says(
+				old ? "GET http://a.test/ HTTP/1.0\r\n\r\n" : "GET http://a.test/ HTTP/1.1\r\n\r\n");
+			int server = serve("a.test", 80);
+			bool clean;
+
+			say(server, cases[i]);
+			(void)shutdown(server, SHUT_WR);
+			clean = read_to_end(client, got, sizeof(got));
+			if (clean && (!strstr(got, "Content-Length: 9") && !strstr(got, "chunked")))
+				fail_msg("case %zu looks complete: %s", i, got);
+			assert_null(strstr(got, "0\r\n\r\n"));
+			(void)close(server);
+		}
+}
+
+/* HTTP-03, HTTP-04: nothing behind the bad chunk goes up, and what did is not complete. */
+static void
+HTTP_03_a_request_with_a_bad_chunk_is_400(void **state)
+{
+	static const char *const bad[] = { "0x3\r\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n",
+		"3\nabc\r\n0\r\n\r\n", "-1\r\n\r\n", "fffffffffffffffffffff\r\nabc" };
+	char got[1024];
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(bad); i++) {
+		int client =
+			client_says("POST http://a.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n");
+		int server = serve("a.test", 80);
+
+		expect(server, "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\nConnection: "
+					   "close\r\n\r\n2\r\nok\r\n");
+		say(client, bad[i]);
+		expect_status(client, 400);
+		(void)read_to_end(server, got, sizeof(got));
+		assert_string_equal(got, "");
+	}
+}
+
+static void
+HTTP_04_a_request_that_breaks_off_is_not_complete(void **state)
+{
+	char got[1024];
+	int client = client_says("POST http://a.test/ HTTP/1.1\r\nContent-Length: 5\r\n\r\nab"),
+		server = serve("a.test", 80);
+
+	(void)state;
+	expect(server, "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\nConnection: close\r\n\r\nab");
+	(void)close(client);
+	(void)read_to_end(server, got, sizeof(got));
+	assert_string_equal(got, "");
+}
+
+static void
+HTTP_10_expect_100_continue_is_passed_on(void **state)
+{
+	int client =
+			client_says("POST http://a.test/ HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"),
+		server;
+
+	(void)state;
+	server = serve("a.test", 80);
+	expect(server, "POST / HTTP/1.1\r\nHost: a.test\r\nExpect: 100-continue\r\nContent-Length: "
+				   "2\r\nConnection: close\r\n\r\n");
+	say(server, "HTTP/1.1 100 Continue\r\n\r\n");
+	expect(client, "HTTP/1.1 100 Continue\r\n\r\n");
+	say(client, "hi");
+	expect(server, "hi");
+	say(server, OK "Content-Length: 0\r\n\r\n");
+	expect_all(client, OK "Content-Length: 0\r\nConnection: close\r\n\r\n");
+	(void)close(server);
+	/* The server says no, and the body never comes. */
+	client = client_says("POST http://a.test/ HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+	server = serve("a.test", 80);
+	say(server, "HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n");
+	expect_all(client, "HTTP/1.1 417 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+	(void)close(server);
+}
+
+/* ---- the person's own proxy ---- */
+
+static int
+serve_upstream(const char *host, unsigned port, const char *authorization)
+{
+	struct kr_ask ask = next_ask(host, port);
+
+	return connect_to(&ask, KR_ANSWER_UPSTREAM, authorization);
+}
+
+static void
+a_tunnel_through_the_upstream_proxy(void **state)
+{
+	static const char *const refused[] = { "HTTP/1.1 407 No\r\n\r\n", "HTTP/1.1 201 Yes\r\n\r\n",
+		"HTTP/1.1 200 OK\n\n", "SSH-2.0-x\r\n", "" };
+	int client =
+			client_says("CONNECT [::1]:443 HTTP/1.1\r\nProxy-Authorization: Basic bWluZQ==\r\n\r\nearly"),
+		server;
+
+	(void)state;
+	server = serve_upstream("::1", 443, "Basic eDp5");
+	expect(
+		server, "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nProxy-Authorization: Basic eDp5\r\n\r\n");
+	expect_quiet(server); /* early bytes wait for the 200 */
+	say(server, "HTTP/1.0 200 OK\r\nVia: x\r\n\r\nhello");
+	expect(client, ESTABLISHED "hello");
+	expect(server, "early");
+	(void)close(client);
+	(void)close(server);
+	for (size_t i = 0; i < KR_COUNT(refused); i++) {
+		client = client_says("CONNECT a.test:443 HTTP/1.1\r\n\r\n");
+		server = serve_upstream("a.test", 443, "");
+		expect(server, "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n");
+		if (refused[i][0])
+			say(server, refused[i]);
+		(void)shutdown(server, SHUT_WR);
+		expect_status(client, 502);
+		(void)close(server);
+	}
+}
+
+static void
+a_plain_request_through_the_upstream_proxy(void **state)
+{
+	char got[256];
+	int client = client_says(
+		"POST http://a.test/p HTTP/1.1\r\nContent-Length: 2\r\n\r\nhiGET http://b.test/ HTTP/1.1\r\n\r\n");
+	int server = serve_upstream("a.test", 80, "Basic eDp5");
+
+	(void)state;
+	expect(server, "POST http://a.test/p HTTP/1.1\r\nHost: a.test\r\nProxy-Authorization: Basic eDp5\r\n"
+				   "Content-Length: 2\r\nConnection: close\r\n\r\nhi");
+	expect_quiet(server);
+	say(server, OK "Content-Length: 0\r\n\r\n");
+	expect_all(client, OK "Content-Length: 0\r\nConnection: close\r\n\r\n");
+	(void)read_to_end(server, got, sizeof(got));
+	assert_string_equal(got, "");
+	client = client_says("POST http://a.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+	server = serve_upstream("a.test", 80, "");
+	expect_status(client, 400);
+	(void)read_to_end(server, got, sizeof(got));
+	assert_string_equal(got, "");
+	client = client_says("GET http://a.test/ HTTP/1.1\r\n\r\n");
+	server = serve_upstream("a.test", 80, "");
+	say(server, "HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n");
+	expect_status(client, 502);
+	(void)close(server);
+}
+
+/* ---- amounts ---- */
+
+/* From /proc/PID/status, in KiB or a count. */
+static long
+status_of(const char *name)
+{
+	char path[64], text[4096];
+	kr_auto_fd int fd = -1;
+	const char *at;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)lab.pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	at = strstr(text, name);
+	return at ? strtol(at + strlen(name), NULL, 10) : -1;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static void
+move_much(int from, int to, size_t amount)
+{
+	static char out[1 << 16], in[1 << 16];
+	size_t sent = 0, got = 0;
+	uint32_t next_out = 1, next_in = 1;
+	size_t left = 0;
+
+	(void)fcntl(from, F_SETFL, O_NONBLOCK);
+	(void)fcntl(to, F_SETFL, O_NONBLOCK);
+	while (got < amount) {
+		ssize_t n;
+
+		if (left == 0 && sent < amount) {
+			for (size_t i = 0; i < sizeof(out); i++)
+				out[i] = (char)((next_out = next_out * 1103515245 + 12345) >> 16);
+			left = sizeof(out);
+		}
+		n = left ? send(from, out + sizeof(out) - left, left, MSG_NOSIGNAL) : 0;
+		if (n > 0) {
+			left -= (size_t)n;
+			sent += (size_t)n;
+		}
+		n = recv(to, in, sizeof(in), 0);
+		if (n < 0 && errno == EAGAIN)
+			assert_true(is_readable(to, TIMEOUT_MS));
+		else
+			assert_true(n > 0);
+		for (ssize_t i = 0; i < n; i++)
+			if (in[i] != (char)((next_in = next_in * 1103515245 + 12345) >> 16))
+				fail_msg("a byte changed on its way");
+		got += n > 0 ? (size_t)n : 0;
+	}
+}
+
+/* Both ways, copied and spliced, byte by byte what was sent. */
+static void
+much_goes_through_unchanged(void **state)
+{
+	int client, server;
+
+	(void)state;
+	open_tunnel(&client, &server);
+	for (int i = 0; i < 3; i++) {
+		move_much(server, client, 16 << 20);
+		move_much(client, server, 16 << 20);
+		say(client, "small");
+		expect(server, "small");
+	}
+	(void)close(client);
+	(void)close(server);
+}
+
+/* HTTP-14 in small: the server sends as fast as it can, the client does not read. */
+static void
+HTTP_14_a_slow_client_costs_no_memory(void **state)
+{
+	static char block[1 << 16];
+	static const char *const requests[] = { "CONNECT a.test:80 HTTP/1.1\r\n\r\n",
+		"GET http://a.test/ HTTP/1.1\r\n\r\n" };
+	const size_t amount = 64 << 20;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(requests); i++) {
+		int client = client_says(requests[i]), server = serve("a.test", 80), stuck = 0;
+		size_t sent = 0, got = 0;
+		char text[128];
+
+		if (i == 0) {
+			expect(client, ESTABLISHED);
+		} else {
+			expect(server, "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+			(void)snprintf(text, sizeof(text), OK "Content-Length: %zu\r\n\r\n", amount);
+			say(server, text);
+			(void)snprintf(text, sizeof(text), OK "Content-Length: %zu\r\nConnection: close\r\n\r\n", amount);
+			expect(client, text);
+		}
+		while (sent < amount && stuck < 10) {
+			ssize_t n = send(
+				server, block, sizeof(block) < amount - sent ? sizeof(block) : amount - sent, MSG_NOSIGNAL);
+
+			stuck = n > 0 ? 0 : stuck + 1;
+			sent += n > 0 ? (size_t)n : 0;
+			if (n <= 0)
+				(void)poll(NULL, 0, 10);
+		}
+		assert_int_equal(stuck, 10); /* the control: it did not swallow everything */
+		if (!SANITIZED)
+			assert_true(status_of("VmHWM:") < 16 << 10);
+		while (got < amount) {
+			ssize_t n = send(
+				server, block, sizeof(block) < amount - sent ? sizeof(block) : amount - sent, MSG_NOSIGNAL);
+
+			sent += n > 0 ? (size_t)n : 0;
+			assert_true(is_readable(client, TIMEOUT_MS));
+			n = recv(client, block, sizeof(block), MSG_DONTWAIT);
+			assert_true(n > 0);
+			got += (size_t)n;
+		}
+		if (!SANITIZED)
+			assert_true(status_of("VmHWM:") < 16 << 10);
+		(void)close(server);
+		expect_all(client, "");
+	}
+}
+
+static void
+a_thousand_idle_tunnels_cost_little_and_wake_nobody(void **state)
+{
+	static int clients[IDLE_TUNNELS], servers[IDLE_TUNNELS];
+	struct rlimit files;
+	long before, after, switches;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_cur < 3 * IDLE_TUNNELS)
+		skip();
+	open_tunnel(&clients[0], &servers[0]);
+	before = status_of("RssAnon:");
+	if (!SANITIZED)
+		assert_true(before < 2 << 10);
+	for (int i = 1; i < IDLE_TUNNELS; i++)
+		open_tunnel(&clients[i], &servers[i]);
+	after = status_of("RssAnon:");
+	print_message("# %ld KiB idle, %ld KiB with %d tunnels\n", before, after, IDLE_TUNNELS);
+	if (!SANITIZED)
+		assert_true(after - before < 1 * IDLE_TUNNELS);
+	(void)poll(NULL, 0, QUIET_MS); /* until it sleeps */
+	switches = status_of("\nvoluntary_ctxt_switches:");
+	(void)poll(NULL, 0, 1500);
+	assert_int_equal(status_of("\nvoluntary_ctxt_switches:"), switches);
+	/* The cap: what comes above it waits in the backlog, and is served when there is a place. */
+	for (int i = IDLE_TUNNELS; i < KR_CONNECTIONS_MAX; i++) {
+		int client, server;
+
+		open_tunnel(&client, &server); /* left open here, closed with the process */
+	}
+	{
+		int waiting = client_says("CONNECT late.test:443 HTTP/1.1\r\n\r\n"), server;
+
+		expect_quiet(lab.control);
+		(void)close(clients[0]);
+		(void)close(servers[0]);
+		server = serve("late.test", 443);
+		expect(waiting, ESTABLISHED);
+		(void)close(server);
+		(void)close(waiting);
+	}
+	for (int i = 1; i < IDLE_TUNNELS; i++) {
+		(void)close(clients[i]);
+		(void)close(servers[i]);
+	}
+}
+
+static void
+many_ask_at_once_and_are_answered_in_any_order(void **state)
+{
+	enum { MANY = 100 };
+	int clients[MANY], servers[MANY];
+	struct kr_ask asks[MANY];
+	char text[64];
+
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		clients[i] = client_says("CONNECT a.test:443 HTTP/1.1\r\n\r\n");
+	for (int i = 0; i < MANY; i++)
+		asks[i] = next_ask("a.test", 443);
+	for (int i = MANY; i-- > 0;)
+		servers[i] = connect_to(&asks[i], KR_ANSWER_DIRECT, "");
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(text, sizeof(text), "%d", i);
+		expect(clients[i], ESTABLISHED);
+		say(clients[i], text);
+	}
+	for (int i = 0; i < MANY; i++) {
+		assert_true(is_readable(servers[i], TIMEOUT_MS));
+		(void)close(servers[i]);
+		(void)close(clients[i]);
+	}
+}
+
+/* ---- the channel, kraft ---- */
+
+static void
+only_a_listener_on_loopback_can_be_handed_over(void **state)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET },
+					   loopback = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int two[] = { lab.listener, lab.listener, lab.listener, lab.listener, lab.listener, lab.listener };
+	int wrong[] = { open_listener(&any), socket(AF_INET, SOCK_STREAM, 0), socket(AF_INET, SOCK_DGRAM, 0),
+		lab.channels, open("/dev/null", O_RDONLY), socket(AF_INET6, SOCK_STREAM, 0) };
+	int good = open_listener(&loopback), channel;
+	char path[64];
+	struct stat there;
+
+	(void)state;
+	(void)bind(wrong[5], (struct sockaddr *)&six, sizeof(six));
+	(void)listen(wrong[5], 1);
+	for (size_t i = 0; i < KR_COUNT(wrong); i++) {
+		channel = open_channel();
+		assert_int_equal(hand_over(channel, "L", &wrong[i], 1), 0);
+		(void)close(channel);
+		if (wrong[i] != lab.channels)
+			(void)close(wrong[i]);
+	}
+	for (size_t n = 2; n <= KR_COUNT(two); n++) {
+		channel = open_channel();
+		assert_int_equal(hand_over(channel, "L", two, n), 0);
+		(void)close(channel);
+	}
+	channel = open_channel();
+	assert_int_equal(hand_over(channel, "L", NULL, 0), 0);
+	(void)close(channel);
+	channel = open_channel();
+	assert_int_equal(hand_over(channel, "X", &good, 1), 0);
+	(void)close(channel);
+	channel = open_channel();
+	assert_int_equal(hand_over(channel, "LL", &good, 1), 0);
+	(void)close(channel);
+	channel = open_channel();
+	assert_int_equal(hand_over(channel, "L", &good, 1), 'A');
+	assert_int_equal(hand_over(channel, "L", &good, 1), 0); /* one each */
+	(void)close(channel);
+	(void)close(good);
+	/* None of them was kept: it has what it had before, and its own. */
+	(void)snprintf(path, sizeof(path), "/proc/%ld/fd/10", (long)lab.pid);
+	assert_int_equal(stat("/proc/self/fd", &there), 0);
+	assert_int_not_equal(lstat(path, &there), 0);
+}
+
+static void
+channels_are_few(void **state)
+{
+	int channels[KR_CHANNELS_MAX], late;
+
+	(void)state;
+	/* One is the init's. */
+	for (int i = 1; i < KR_CHANNELS_MAX; i++)
+		channels[i] = open_channel();
+	late = open_channel();
+	send_with(late, "X", 1, NULL, 0);
+	expect_quiet(late);
+	(void)close(channels[1]);
+	assert_true(is_readable(late, TIMEOUT_MS)); /* closed for its X: it was looked at */
+	(void)close(late);
+	for (int i = 2; i < KR_CHANNELS_MAX; i++)
+		(void)close(channels[i]);
+}
+
+static void
+a_listener_lives_as_long_as_its_channel(void **state)
+{
+	int client, server, late;
+
+	(void)state;
+	open_tunnel(&client, &server);
+	kr_close_p(&lab.channel);
+	(void)poll(NULL, 0, QUIET_MS);
+	late = client_says("CONNECT a.test:443 HTTP/1.1\r\n\r\n"); /* in the backlog */
+	expect_quiet(lab.control);
+	say(client, "still");
+	expect(server, "still");
+	lab.channel = open_channel();
+	assert_int_equal(hand_over(lab.channel, "L", &lab.listener, 1), 'A');
+	(void)close(server);
+	server = serve("a.test", 443);
+	expect(late, ESTABLISHED);
+	(void)close(server);
+	(void)close(late);
+	(void)close(client);
+}
+
+/* OS-LCH-06: another process takes over the same socket, and the same listener is handed over again. */
+static void
+OS_LCH_06_a_new_process_goes_on(void **state)
+{
+	int client, server, late;
+
+	(void)state;
+	open_tunnel(&client, &server);
+	assert_int_equal(kill(lab.pid, SIGKILL), 0);
+	assert_int_equal(wait_for_end(), -SIGKILL);
+	assert_true(is_readable(client, TIMEOUT_MS));
+	assert_true(recv(client, &(char){ 0 }, 1, 0) <= 0);
+	assert_true(recv(lab.channel, &(char){ 0 }, 1, 0) <= 0);
+	(void)close(client);
+	(void)close(server);
+	late = client_says("CONNECT a.test:443 HTTP/1.1\r\n\r\n");
+	start_process();
+	(void)close(lab.channel);
+	lab.channel = open_channel();
+	assert_int_equal(hand_over(lab.channel, "L", &lab.listener, 1), 'A');
+	server = serve("a.test", 443);
+	expect(late, ESTABLISHED);
+	(void)close(late);
+	(void)close(server);
+}
+
+static void
+it_is_confined_and_seen_to_be(void **state)
+{
+	char path[64];
+	struct stat there;
+
+	(void)state;
+	assert_int_equal(status_of("Seccomp:"), 2);
+	assert_int_equal(status_of("NoNewPrivs:"), 1);
+	/* Not dumpable: its files in /proc are root's. */
+	(void)snprintf(path, sizeof(path), "/proc/%ld/fd", (long)lab.pid);
+	assert_int_equal(stat(path, &there), 0);
+	assert_int_equal(there.st_uid, 0);
+}
+
+static void
+an_answer_that_nobody_asked_for_ends_it(void **state)
+{
+	struct kr_ask none = { .id = 12345 };
+	int status;
+
+	(void)state;
+	refuse(&none, "no");
+	assert_int_equal(waitpid(lab.pid, &status, 0), lab.pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	kr_close_p(&lab.control);
+	start_process();
+}
+
+#define IN_LAB(test) cmocka_unit_test_setup_teardown(test, start, stop)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_LAB(a_tunnel_carries_early_bytes_and_half_closes),
+		IN_LAB(the_servers_half_close_leaves_the_other_way_open),
+		IN_LAB(HTTP_09_a_connect_cut_at_every_byte),
+		IN_LAB(NET_06_a_request_inside_a_tunnel_is_no_request),
+		IN_LAB(a_reset_is_passed_on),
+		IN_LAB(a_refusal_is_one_line_that_says_why),
+		IN_LAB(HTTP_10_a_refused_request_gets_no_100),
+		IN_LAB(a_client_that_leaves_while_kraft_thinks_costs_nothing),
+		IN_LAB(HTTP_01_to_15_malformed_requests_are_400_and_go_nowhere),
+		IN_LAB(HTTP_06_09_a_plain_request_cut_at_every_byte_with_another_behind_it),
+		IN_LAB(bodies_are_framed_anew),
+		IN_LAB(an_old_client_gets_no_chunks),
+		IN_LAB(responses_without_a_body_end_at_their_head),
+		IN_LAB(HTTP_08_17_responses_that_cannot_be_passed_on_are_502),
+		IN_LAB(HTTP_04_08_a_response_that_breaks_off_is_not_complete),
+		IN_LAB(HTTP_03_a_request_with_a_bad_chunk_is_400),
+		IN_LAB(HTTP_04_a_request_that_breaks_off_is_not_complete),
+		IN_LAB(HTTP_10_expect_100_continue_is_passed_on),
+		IN_LAB(a_tunnel_through_the_upstream_proxy),
+		IN_LAB(a_plain_request_through_the_upstream_proxy),
+		IN_LAB(much_goes_through_unchanged),
+		IN_LAB(HTTP_14_a_slow_client_costs_no_memory),
+		IN_LAB(a_thousand_idle_tunnels_cost_little_and_wake_nobody),
+		IN_LAB(many_ask_at_once_and_are_answered_in_any_order),
+		IN_LAB(only_a_listener_on_loopback_can_be_handed_over),
+		IN_LAB(channels_are_few),
+		IN_LAB(a_listener_lives_as_long_as_its_channel),
+		IN_LAB(OS_LCH_06_a_new_process_goes_on),
+		IN_LAB(it_is_confined_and_seen_to_be),
+		IN_LAB(an_answer_that_nobody_asked_for_ends_it),
+	};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
