@@ -498,7 +498,6 @@ def hand_over():
             connection.close()
             listener.close()
             connection, listener = channel.take()
-    s.process.stdin.close()
     equal(s.finish().code, 0)
 
 
@@ -524,7 +523,7 @@ def route_is_not_the_commands():
     channel = Channel()
     s = channel.start("""
 import os, socket
-print([os.readlink('/proc/self/fd/%s' % n) for n in sorted(os.listdir('/proc/self/fd'))][3:-1])
+print([n for n in range(3, 1000) if os.path.exists('/proc/self/fd/%d' % n)])
 try: os.listdir('/proc/1/fd'); print('open')
 except PermissionError: print('closed')
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
