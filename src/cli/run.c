@@ -418,7 +418,7 @@ tell_network(const struct run *run, const struct job *job)
 		say("%zu host%s refused in the %s phase:", notes->refused_count, notes->refused_count == 1 ? " was" : "s were",
 			kr_phase_name(job->phase));
 	for (size_t i = 0; i < notes->refused_count; i++)
-		say("    %s: %s", notes->refused[i].target, notes->refused[i].reason);
+		say("    %s", notes->refused[i].reason);
 	if (notes->more)
 		say("    and more");
 	tell_grants(run, job, notes);

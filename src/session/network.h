@@ -29,8 +29,7 @@ int kr_session_network_fd(const struct kr_session_network *network);
 bool kr_session_network_ready(void *network);
 
 struct kr_session_refused {
-	const char *target;  /* "host:port" */
-	const char *reason;  /* continues "host:port " */
+	const char *reason;  /* a sentence that names host and port */
 	const char *grant;   /* the allow entry that would help; NULL: none would, or one may not be advised */
 };
 struct kr_session_network_notes {
