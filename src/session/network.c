@@ -93,10 +93,16 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 
 	*n = (struct kr_session_network){ .arena = arena, .want = *want };
 	n->notes.refused = n->refused;
-	if (!egress.program || kr_egress_start(&egress, &n->egress, err) < 0)
+	if (!egress.program || kr_egress_open(&egress, &n->egress, err) < 0)
 		return -1;
 	*out = n;
 	return 0;
+}
+
+int
+kr_session_network_serve(struct kr_session_network *n, struct kr_error *err)
+{
+	return kr_egress_serve(n->egress, err);
 }
 
 void

@@ -518,6 +518,19 @@ def nobody_takes():
         truth("the way out of the os sandbox" in s.err, s)
 
 
+@test("OS-SEC-07 OS-LCH-06 the init ends with its pipe also while it waits for the proxy")
+def ends_while_waiting():
+    channel = Channel()
+    s = channel.start("print('ran')")
+    kept = channel.take(answer=b"")
+    began = time.monotonic()
+    os.close(s.lifeline)
+    s.lifeline = None
+    s = s.finish()
+    truth(s.code == 137 and time.monotonic() - began < 4, s)
+    del kept
+
+
 @test("OS-LCH-06 the command has neither the listener nor the connection of its init, and cannot take the port")
 def route_is_not_the_commands():
     channel = Channel()
