@@ -3,8 +3,8 @@
  *
  * Order: close every descriptor but the pipe and become unreadable, since the command will run as the same
  * user; ask to die with bubblewrap; lead a session of its own, so that nothing outside shares a group with
- * the command; read the start message; compare the mounts with what kraft checked; open the terminal; start
- * the command; serve.
+ * the command; read the start message; compare the mounts with what kraft checked; hand the listener of the way
+ * out over; open the terminal; start the command; serve.
  *
  * Trusts the pipe and its arguments, which are kraft's. Trusts nothing that happens after
  * the command started. It ends when its pipe ends, whatever else goes on, and with it the whole pid
@@ -33,6 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guest/route.h"
 #include "guest/sys.h"
 #include "guest/terminal.h"
 
@@ -54,6 +55,7 @@ struct init {
 	int pipe, signals;
 	bool wants_terminal;
 	struct kg_terminal terminal;
+	struct kg_route route;
 	struct block environment, verify;
 	char **variables;
 	long variable_count;
@@ -140,6 +142,15 @@ take_terminal_size(void *context, const char *value)
 }
 
 static bool
+take_channel(void *context, const char *value)
+{
+	struct init *init = context;
+
+	init->route.path = value;
+	return true;
+}
+
+static bool
 take_cwd(void *context, const char *value)
 {
 	struct init *init = context;
@@ -162,6 +173,7 @@ static const struct kg_option init_options[] = {
 	{ "--terminal", false, take_terminal },
 	{ "--terminal-size", true, take_terminal_size },
 	{ "--terminal-keep-stderr", false, take_keep_stderr },
+	{ "--channel", true, take_channel },
 	{ "--cwd", true, take_cwd },
 	{ "--exec", true, take_exec },
 };
@@ -299,6 +311,15 @@ check_mounts(struct init *init)
 	if (more < 0)
 		fail(init, KG_FAULT_INTERNAL, EINVAL, "init: list of mounts");
 	kg_unmap(init->verify.bytes, init->verify.n);
+}
+
+static void
+open_route(struct init *init)
+{
+	int failed = init->route.path ? kg_route_open(&init->route) : 0;
+
+	if (failed)
+		fail(init, KG_FAULT_ROUTE, failed, "the way out of the os sandbox");
 }
 
 static void
@@ -516,9 +537,10 @@ serve(struct init *init)
 			{ .fd = init->pipe,
 				.events = (short)(init->stop == init->stop_told ? POLLIN : POLLIN | POLLOUT) },
 			{ .fd = init->signals, .events = POLLIN },
+			{ .fd = init->route.channel, .events = POLLIN },
 		};
 
-		if (poll(ready, KG_COUNT(ready), more ? 0 : -1) < 0 && errno != EINTR)
+		if (poll(ready, KG_COUNT(ready), more ? 0 : kg_route_wait_ms(&init->route)) < 0 && errno != EINTR)
 			_exit(KG_EXIT_REFUSED); /* cannot happen with these arguments */
 		if (ready[0].revents & (POLLHUP | POLLERR))
 			_exit(KG_EXIT_REFUSED);
@@ -529,13 +551,16 @@ serve(struct init *init)
 		if (ready[1].revents || more)
 			more = reap(init);
 		tell_stop(init);
+		if (ready[2].revents)
+			kg_route_lost(&init->route);
+		kg_route_again(&init->route);
 	}
 }
 
 int
 kg_init_main(int argc, char **argv)
 {
-	struct init init = { .pipe = -1, .signals = -1, .terminal = { .tty = -1, .command_tty = -1 } };
+	struct init init = { .pipe = -1, .signals = -1, .route = { .listener = -1, .channel = -1 }, .terminal = { .tty = -1, .command_tty = -1 } };
 
 	if (!read_arguments(&init, argc, argv))
 		return KG_EXIT_REFUSED;
@@ -545,6 +570,7 @@ kg_init_main(int argc, char **argv)
 	check_mounts(&init);
 	if (chdir(init.cwd) < 0)
 		fail(&init, KG_FAULT_CWD, errno, init.cwd);
+	open_route(&init);
 	if (init.wants_terminal)
 		open_terminal(&init);
 	watch_signals(&init);

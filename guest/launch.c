@@ -61,7 +61,7 @@ enum stage { STAGE_NAMESPACE, STAGE_EXEC, STAGE_DONE };
 
 struct launch {
 	/* the command line */
-	const char *bwrap, *terminal_size, *cwd, *exec;
+	const char *bwrap, *terminal_size, *channel, *cwd, *exec;
 	int folder, control, lifeline, args, seccomp, verify;
 	const char *keep[KG_KEEP_MAX];
 	size_t keep_count;
@@ -170,6 +170,7 @@ FD_OPTION(verify)
 		((struct launch *)context)->field = value;            \
 		return true;                                          \
 	}
+TEXT_OPTION(channel, channel)
 TEXT_OPTION(cwd, cwd)
 TEXT_OPTION(exec, exec)
 TEXT_OPTION(terminal_size, terminal_size)
@@ -258,6 +259,7 @@ static const struct kg_option launch_options[] = {
 	{ "--terminal", false, take_terminal },
 	{ "--terminal-size", true, take_terminal_size },
 	{ "--terminal-keep-stderr", false, take_keep_stderr },
+	{ "--channel", true, take_channel },
 	{ "--cwd", true, take_cwd },
 	{ "--exec", true, take_exec },
 };
@@ -499,7 +501,7 @@ bwrap_arguments(struct launch *launch)
 	const char *head[] = { launch->bwrap, "--args", fd_text(launch->args, args), "--seccomp",
 		fd_text(launch->seccomp, seccomp), "--", "/opt/kraft/init", "init", "--pipe",
 		fd_text(launch->init_end, pipe), "--cwd", launch->cwd, "--exec", launch->exec };
-	const char **argv = kg_map((KG_COUNT(head) + 5 + (size_t)launch->command_count) * sizeof(*argv));
+	const char **argv = kg_map((KG_COUNT(head) + 7 + (size_t)launch->command_count) * sizeof(*argv));
 	size_t n = KG_COUNT(head);
 
 	if (!argv)
@@ -512,6 +514,10 @@ bwrap_arguments(struct launch *launch)
 	if (launch->terminal_size) {
 		argv[n++] = "--terminal-size";
 		argv[n++] = launch->terminal_size;
+	}
+	if (launch->channel) {
+		argv[n++] = "--channel";
+		argv[n++] = launch->channel;
 	}
 	argv[n++] = "--";
 	memcpy(argv + n, launch->command, (size_t)launch->command_count * sizeof(*argv));

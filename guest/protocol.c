@@ -22,7 +22,7 @@ no_values(const struct kg_message *message)
 static bool
 init_fault(const struct kg_message *message)
 {
-	return (message->a == KG_FAULT_PTY || message->a == KG_FAULT_CWD || message->a == KG_FAULT_INTERNAL) &&
+	return (message->a == KG_FAULT_PTY || message->a == KG_FAULT_ROUTE || message->a == KG_FAULT_CWD || message->a == KG_FAULT_INTERNAL) &&
 		   in_range(message->b, 0, ERRNO_MAX);
 }
 

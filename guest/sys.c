@@ -159,13 +159,13 @@ kg_unmap(void *memory, size_t bytes)
 }
 
 int
-kg_send(int fd, const struct kg_message *message, int descriptor, int flags)
+kg_send_bytes(int fd, const void *bytes, size_t n, int descriptor, int flags)
 {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct iovec part = { (void *)message, sizeof(*message) };
+	struct iovec part = { (void *)bytes, n };
 	struct msghdr head = { .msg_iov = &part, .msg_iovlen = 1 };
 	ssize_t sent;
 
@@ -183,5 +183,11 @@ kg_send(int fd, const struct kg_message *message, int descriptor, int flags)
 	while (sent < 0 && errno == EINTR);
 	if (sent < 0)
 		return errno;
-	return sent == sizeof(*message) ? 0 : EIO;
+	return (size_t)sent == n ? 0 : EIO;
+}
+
+int
+kg_send(int fd, const struct kg_message *message, int descriptor, int flags)
+{
+	return kg_send_bytes(fd, message, sizeof(*message), descriptor, flags);
 }

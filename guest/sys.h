@@ -48,7 +48,8 @@ int kg_write_file(const char *path, const char *text, size_t n);
 void *kg_map(size_t bytes);
 void kg_unmap(void *memory, size_t bytes);
 
-/* A message, with a descriptor or -1. Flags as for sendmsg. 0 or errno. */
+/* Bytes, few enough to go in one piece, with a descriptor or -1. Flags as for sendmsg. 0 or errno. */
+int kg_send_bytes(int fd, const void *bytes, size_t n, int descriptor, int flags);
 int kg_send(int fd, const struct kg_message *message, int descriptor, int flags);
 
 #endif

@@ -39,6 +39,7 @@ enum kg_fault {
 	KG_FAULT_KEYRING,   /* no session keyring: b EDQUOT is the user's key quota */
 	KG_FAULT_BWRAP,     /* bubblewrap could not be started (b), or ended before the init spoke (b is 0) */
 	KG_FAULT_NAMESPACE, /* no namespace for capped file systems: it goes on without, no exit 125 */
+	KG_FAULT_ROUTE,     /* the proxy did not take the listener (b): nothing runs without its route (POL-09) */
 	KG_FAULT_PTY,
 	KG_FAULT_CWD,
 	KG_FAULT_INTERNAL,
@@ -48,6 +49,14 @@ struct kg_message {
 	uint32_t type;
 	int32_t a, b;
 	uint32_t zero; /* must be 0 */
+};
+
+/* In the directory of the session's channel, which is mounted inside at its own path. */
+#define KG_CHANNEL_SOCKET "s.sock"
+enum {
+	KG_PROXY_PORT = 3128, /* inside, on 127.0.0.1 (OS-LCH-06) */
+	KG_HAND_OVER = 'L',
+	KG_TAKEN = 'A',
 };
 
 /* Files the launcher writes in the session's folder by atomic rename. */
@@ -84,6 +93,7 @@ enum {
  *   --pass-fd FD     a mount source that bubblewrap needs; repeated
  *   --terminal       the command gets a pseudo-terminal; --terminal-size ROWS,COLUMNS is optional, and so is
  *                    --terminal-keep-stderr: stdin and stdout only
+ *   --channel PATH   see below
  *   --cwd DIR        where the command starts, inside
  *   --exec PATH      what is executed, inside; ARGV[0] is the name it is called by
  * Every descriptor above 2 that is not named is closed. It runs, with an empty environment:
@@ -97,7 +107,14 @@ enum {
  * parent-death signal itself. The host's number of the init is the sender that the kernel notes on its first
  * message (SCM_CREDENTIALS).
  *
- * kraft-guest init --pipe FD [--terminal] [--terminal-size ROWS,COLUMNS] --cwd DIR --exec PATH -- ARGV...
+ * kraft-guest init --pipe FD [--terminal] [--terminal-size ROWS,COLUMNS] [--channel PATH] --cwd DIR --exec PATH --
+ *     ARGV...
+ *
+ * The way out (--channel PATH, a unix socket inside; absent: none): before the command starts the init makes a
+ * listening socket on 127.0.0.1, connects to PATH and sends the byte KG_HAND_OVER with that descriptor. kraft's proxy
+ * answers KG_TAKEN and accepts on it as long as the connection lives. When it ends, the init connects again and hands
+ * the same socket over, so who is connected to the port or waits for it never sees it closed. The worker can do the
+ * same with a listener of its own, which then speaks for the same session.
  *
  * kraft-guest called as `kraft`: the worker's shim.
  */

@@ -307,10 +307,6 @@ print_proposal(struct kr_arena *arena, const struct kr_detected *detected)
 	if (!detected->setup_command)
 		printf(
 			"no setup command: write setup_command in the entry, or \"\" when there is nothing to set up\n");
-	if (detected->install_hosts.n)
-		printf("the hosts of 'install' are not reachable in this kraft: what the setup command needs has to "
-			   "lie in\n"
-			   "the repository, below /usr, or on a path that 'expose' lists\n");
 	if (!detected->test_command)
 		printf("no test command: write test_command in the entry, or \"\" when there are no tests\n");
 }

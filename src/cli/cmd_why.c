@@ -32,9 +32,6 @@ struct why {
 	bool port_was_given;
 };
 
-static const char egress_note[] =
-	"egress is not built into this kraft: whatever is allowed, nothing gets out of a sandbox yet";
-
 static int
 read_target(const char *text, struct kr_target *out, bool *port_was_given, struct kr_error *err)
 {
@@ -166,7 +163,6 @@ print_text(const struct why *w, struct kr_buf *out)
 	print_rule(w, out);
 	print_addresses(w, out);
 	print_grant(w, out);
-	kr_buf_addf(out, "note: %s\n", egress_note);
 }
 
 /* ---- JSON ---- */
@@ -216,10 +212,10 @@ print_json(const struct why *w, struct kr_buf *out)
 
 	for (size_t i = 0; i < w->found.n; i++)
 		json_array_append_new(addresses, address_json(w, i));
-	object = json_pack("{s:s,s:i,s:s,s:b,s:s,s:s,s:o,s:b,s:s*,s:o,s:b}", "host", v->target.host, "port",
+	object = json_pack("{s:s,s:i,s:s,s:b,s:s,s:s,s:o,s:b,s:s*,s:o}", "host", v->target.host, "port",
 		(int)v->target.port, "phase", kr_phase_name(v->phase), "allowed", v->decision == KR_HOST_ALLOWED,
 		"decision", kr_decision_name(v->decision), "reason", v->reason, "entry", entry_json(w), "exact",
-		v->exact, "grant", v->grant[0] ? v->grant : NULL, "addresses", addresses, "egress_is_built", 0);
+		v->exact, "grant", v->grant[0] ? v->grant : NULL, "addresses", addresses);
 	text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
 	if (text)
 		kr_buf_addf(out, "%s\n", text);

@@ -28,6 +28,7 @@
 #include "session/item.h"
 #include "session/local_files.h"
 #include "session/log.h"
+#include "session/network.h"
 #include "session/outside.h"
 #include "session/relay.h"
 #include "session/terminal.h"
@@ -67,6 +68,7 @@ struct job {
 	/* what came of it: */
 	struct kr_session_paths paths;
 	const struct kr_plan *plan;
+	struct kr_session_network *network; /* NULL: it has none */
 	struct kr_session_end end;
 	int log_errno;
 };
@@ -212,6 +214,9 @@ explain_fault(struct run *run, const struct kr_session_end *end, struct kr_error
 			return kr_hint(
 				err, "this user's quota of keys is spent: end some sessions, or raise kernel.keys.maxkeys");
 		return -1;
+	case KG_FAULT_ROUTE:
+		kr_fail_errno(err, KR_E_WALL, end->fault_errno, "the sandbox's way out could not be made");
+		return kr_hint(err, "run the command again; 'kraft view events' tells whether its proxy failed");
 	case KG_FAULT_PTY:
 		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot open a terminal inside the sandbox");
 	case KG_FAULT_CWD:
@@ -269,12 +274,19 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 	struct kr_relay *relay = kr_relay_new(&want, err);
 	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
 	struct kr_session_start start = {
-		.host = &run->host, .plan = job->plan, .folder = job->paths.folder, .lifeline = true
+		.host = &run->host,
+		.plan = job->plan,
+		.folder = job->paths.folder,
+		.channel_socket = job->network ? kr_session_network_socket(job->network) : NULL,
+		.lifeline = true,
 	};
 	int result;
 
 	if (!relay)
 		return -1;
+	if (job->network)
+		sides[1] = (struct kr_relay_side){ kr_session_network_fd(job->network), kr_session_network_ready,
+			job->network };
 	run->changes.quiet = job->terminal;
 	kr_relay_worker_ends(relay, &start.stdin_fd, &start.stdout_fd, &start.stderr_fd);
 	if (job->terminal) {
@@ -316,6 +328,27 @@ record_failure(int folder, struct kr_log *log, const struct kr_error *err)
 		folder, KG_EXIT_FILE, exit_text, (size_t)n, 0600, NULL); /* `view` then says lost */
 }
 
+/* The way out comes first: a session that cannot get it runs nothing (POL-09). */
+static int
+connect_and_launch(struct run *run, struct job *job, struct kr_log *log, struct kr_error *err)
+{
+	const struct kr_session_network_want want = {
+		.host = &run->host,
+		.hosts = job->plan->hosts,
+		.phase = job->phase,
+		.item = run->item.id,
+		.session = job->paths.id,
+		.channel_dir = job->paths.channel_dir,
+	};
+	int result;
+
+	if (!job->is_git && kr_session_network_open(run->arena, &want, &job->network, err) < 0)
+		return -1;
+	result = launch_and_follow(run, job, log, err);
+	kr_session_network_close(job->network);
+	return result;
+}
+
 static int
 run_job(struct run *run, struct job *job, struct kr_error *err)
 {
@@ -345,13 +378,55 @@ run_job(struct run *run, struct job *job, struct kr_error *err)
 	kr_log_init(&log, folder, KR_LOG_LIMIT_BYTES);
 	job->plan = make_plan(run, job, err);
 	if (job->plan)
-		result = launch_and_follow(run, job, &log, err);
+		result = connect_and_launch(run, job, &log, err);
 	if (result < 0)
 		record_failure(folder, &log, err);
 	job->log_errno = log.sys_errno;
 	kr_log_close(&log);
 	(void)kr_tree_remove_at(AT_FDCWD, job->paths.channel_dir); /* the sweep of a later session does it else */
 	return result;
+}
+
+/* ---- what its network refused ---- */
+
+/* The exact lines to add, where they belong (POL-06). */
+static void
+tell_grants(const struct run *run, const struct job *job, const struct kr_session_network_notes *notes)
+{
+	bool told = false;
+
+	for (size_t i = 0; i < notes->refused_count; i++) {
+		if (!notes->refused[i].grant)
+			continue;
+		if (!told)
+			say("to allow them, add to sandbox.network.%s.allow of '%s' in '%s/repos.yaml':",
+				kr_phase_name(job->phase), run->repo->name, run->host.places.config_dir);
+		told = true;
+		say("    - \"%s\"", notes->refused[i].grant);
+	}
+}
+
+static void
+tell_network(const struct run *run, const struct job *job)
+{
+	const struct kr_session_network_notes *notes =
+		job->network ? kr_session_network_notes(job->network) : NULL;
+
+	if (!notes)
+		return;
+	if (notes->refused_count)
+		say("%zu host%s refused in the %s phase:", notes->refused_count, notes->refused_count == 1 ? " was" : "s were",
+			kr_phase_name(job->phase));
+	for (size_t i = 0; i < notes->refused_count; i++)
+		say("    %s: %s", notes->refused[i].target, notes->refused[i].reason);
+	if (notes->more)
+		say("    and more");
+	tell_grants(run, job, notes);
+	if (notes->lost)
+		say("the session's proxy ended before its time and was %s; its connections were cut",
+			notes->is_out ? "not started again" : "started again");
+	if (notes->record.code != KR_E_NONE)
+		say("not every event of this session could be recorded: %s", notes->record.message);
 }
 
 /* ---- what happens once in an item ---- */
@@ -443,8 +518,7 @@ set_up(struct run *run, struct kr_error *err)
 		return kr_wrap(err, "the setup command of '%s'", run->repo->name);
 	if (kr_session_exit_status(&job.end) == 0)
 		return kr_item_set_up(&run->host, run->repo, &run->item, err);
-	if (job.plan->hosts->allow.n)
-		say("the hosts that network.install allows are not reachable: egress is not built into this kraft");
+	tell_network(run, &job);
 	if (job.end.signal)
 		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' was ended by signal %d", run->repo->name,
 			job.end.signal);
@@ -557,6 +631,7 @@ sum_up(struct run *run, const struct job *job)
 			strerror(job->end.write_errno), job->paths.id);
 	if (job->log_errno)
 		say("the log of this session ends early: %s", strerror(job->log_errno));
+	tell_network(run, job);
 	if (kr_session_exit_status(&job->end) != 0) {
 		for (size_t i = 0; i < job->plan->notes.n; i++)
 			say("%s", job->plan->notes.v[i]);

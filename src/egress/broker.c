@@ -252,6 +252,9 @@ fail_dialling(struct ask *ask, const struct kr_address *last, int failed)
 	kr_address_format(last, address);
 	if (ask->upstream)
 		snprintf(text, sizeof(text), "cannot connect to the upstream proxy: %s", strerror(failed));
+	else if (ask->target.is_address)
+		snprintf(text, sizeof(text), "cannot connect to '%s' port %u: %s", address, ask->target.port,
+			strerror(failed));
 	else
 		snprintf(text, sizeof(text), "cannot connect to '%s' port %u (%s): %s", ask->target.host,
 			ask->target.port, address, strerror(failed));

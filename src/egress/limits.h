@@ -3,8 +3,6 @@
 #define KR_EGRESS_LIMITS_H
 
 enum {
-	KR_PROXY_PORT = 3128, /* inside, on 127.0.0.1 (OS-LCH-06) */
-
 	/* in kraft-egress */
 	KR_HEAD_BYTES = 64 << 10,        /* request or response head: 400, 502 */
 	KR_HEAD_FIELDS = 256,            /* header lines of one head */

@@ -139,6 +139,33 @@ guest_directory(struct kr_arena *arena, const struct kr_host *host, struct kr_er
 	return NULL;
 }
 
+const char *
+kr_host_egress_program(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err)
+{
+	const char *named = kr_host_env(host, "KRAFT_EGRESS"), *self = kr_self_path(arena);
+	const char *directory = self ? kr_path_dirname(arena, self) : NULL;
+	const char *tried[] = {
+		directory ? kr_path_join(arena, directory, "kraft-egress") : NULL,
+		directory ? kr_path_join(arena, directory, "../libexec/kraft/kraft-egress") : NULL,
+	};
+
+	if (named && *named) {
+		const char *clean = kr_path_clean(arena, named);
+
+		if (clean && access(clean, X_OK) == 0)
+			return clean;
+		kr_fail(err, KR_E_WALL, "KRAFT_EGRESS names '%s', which cannot be executed", named);
+		return NULL;
+	}
+	for (size_t i = 0; i < KR_COUNT(tried); i++)
+		if (tried[i] && access(tried[i], X_OK) == 0)
+			return tried[i];
+	kr_fail(err, KR_E_WALL, "kraft-egress, without which nothing may leave a sandbox, was not found beside '%s'",
+		self ? self : "kraft");
+	kr_hint(err, "install kraft again, or set KRAFT_EGRESS to its absolute path");
+	return NULL;
+}
+
 int
 kr_host_gather_places(struct kr_arena *arena, struct kr_host *out, struct kr_error *err)
 {

@@ -14,6 +14,9 @@ int kr_host_gather(struct kr_arena *arena, struct kr_host *out, struct kr_error 
 /* The same without guest_dir (NULL): for what runs no session, and has to work where the guest program is missing. */
 int kr_host_gather_places(struct kr_arena *arena, struct kr_host *out, struct kr_error *err);
 
+/* kraft-egress: KRAFT_EGRESS, else beside the running program or in its ../libexec/kraft. NULL with KR_E_WALL. */
+const char *kr_host_egress_program(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err);
+
 /*
  * Makes kraft_home, run_dir and config_dir 0700 where missing, and refuses one that is a link, is not ours, or that
  * others may write (CFG-13 of the security cases).

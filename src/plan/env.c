@@ -118,11 +118,54 @@ cross(struct env *e, const char *name, const char *because)
 		set(e, name, value, KR_ENV_HOST, because);
 }
 
+static const char *const proxy_variables[] = { "HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy",
+	"ALL_PROXY", "all_proxy" };
+static const char *const no_proxy_variables[] = { "NO_PROXY", "no_proxy" };
+static const char node_proxy_variable[] = "NODE_USE_ENV_PROXY";
+static const char java_variable[] = "JAVA_TOOL_OPTIONS"; /* Java reads no proxy variable */
+
+static bool
+is_in(const char *const *names, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 /* Names that only kraft sets. */
 static bool
 is_krafts(const char *name)
 {
-	return kr_text_has_prefix(name, "KRAFT_") || strcmp(name, "HOME") == 0;
+	return kr_text_has_prefix(name, "KRAFT_") || strcmp(name, "HOME") == 0 ||
+		is_in(proxy_variables, KR_COUNT(proxy_variables), name) ||
+		is_in(no_proxy_variables, KR_COUNT(no_proxy_variables), name) || strcmp(name, node_proxy_variable) == 0;
+}
+
+static void
+set_each(struct env *e, const char *const *names, size_t n, const char *value, const char *because)
+{
+	for (size_t i = 0; i < n; i++)
+		set(e, names[i], value, KR_ENV_KRAFT, because);
+}
+
+/* OS-ENV-03. ALL_PROXY is an http URL as well: there is no SOCKS, and some clients stumble over its scheme. */
+static void
+set_proxy(struct env *e)
+{
+	set_each(e, proxy_variables, KR_COUNT(proxy_variables), "http://127.0.0.1:3128", "the way out");
+	set_each(e, no_proxy_variables, KR_COUNT(no_proxy_variables), "localhost,127.0.0.1,::1",
+		"the sandbox's own loopback needs no way out");
+	set(e, node_proxy_variable, "1", KR_ENV_KRAFT, "Node takes the proxy variables only then");
+}
+
+static void
+set_java_proxy(struct env *e)
+{
+	set(e, java_variable,
+		"-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 "
+		"-Dhttp.nonProxyHosts=localhost|127.0.0.1|[::1]",
+		KR_ENV_KRAFT, "Java reads no proxy variable");
 }
 
 static void
@@ -197,6 +240,8 @@ kr_build_environment(struct kr_build *b)
 
 	e.v = kr_arena_alloc(b->arena, e.cap * sizeof(*e.v));
 	set_krafts(&e);
+	if (!b->request->git_dir)
+		set_proxy(&e);
 	set_path(&e);
 	set_repositorys(&e);
 	set(&e, "USER", b->host->user, KR_ENV_KRAFT, "the login name");
@@ -208,6 +253,8 @@ kr_build_environment(struct kr_build *b)
 	for (size_t i = 0; i < KR_COUNT(tokens); i++)
 		cross(&e, tokens[i], "the agent's login token");
 	cross_passthrough(&e);
+	if (!b->request->git_dir)
+		set_java_proxy(&e);
 	for (size_t i = 0; i < KR_COUNT(ca_variables); i++)
 		cross(&e, ca_variables[i], "the host's CA files");
 	cross(&e, ca_directory_variable, "the host's CA files");

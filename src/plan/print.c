@@ -164,8 +164,14 @@ static void
 print_network(const struct kr_plan *plan, struct kr_buf *out)
 {
 	section(out, "network");
-	row(out, NULL, 0, "loopback only, the sandbox's own", 0, NULL);
-	print_hosts(&plan->hosts->allow, "allow", "not reachable: egress is not built into this kraft", out);
+	if (plan->request->git_dir) {
+		row(out, NULL, 0, "loopback only, the sandbox's own", 0, NULL);
+		return;
+	}
+	row(out, NULL, 0, "its own loopback, and kraft's proxy on it at 127.0.0.1:3128, which lets out:", 0, NULL);
+	if (!plan->hosts->allow.n)
+		row(out, NULL, 0, "nothing", 0, NULL);
+	print_hosts(&plan->hosts->allow, "allow", NULL, out);
 	print_hosts(&plan->hosts->deny, "deny", NULL, out);
 }
 

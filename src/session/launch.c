@@ -232,6 +232,10 @@ compose(struct launch *launch, const struct kr_session_start *start, const struc
 		word(launch, "--terminal-size");
 		word(launch, kr_arena_printf(launch->arena, "%u,%u", start->rows, start->columns));
 	}
+	if (start->channel_socket) {
+		word(launch, "--channel");
+		word(launch, start->channel_socket);
+	}
 	word(launch, "--cwd");
 	word(launch, plan->cwd);
 	word(launch, "--exec");

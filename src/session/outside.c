@@ -319,8 +319,8 @@ static const struct {
 	const char *const *said;
 	const char *remark;
 } known[] = {
-	{ no_network, "there is no network inside but the sandbox's own loopback; reaching out is not built into "
-				  "this kraft" },
+	{ no_network, "what does not use the proxy that HTTPS_PROXY names has no way out of the sandbox: no name "
+				  "resolves inside" },
 	{ no_git, "git does not work inside: the worktree's '.git' is hidden from the command in this kraft" },
 };
 

@@ -20,6 +20,7 @@ struct kr_session_start {
 	                                     * launcher and bubblewrap say comes out of them */
 	unsigned short rows, columns;       /* of the terminal inside at its start; 0: unknown */
 	bool keep_stderr;   /* under a terminal: the command's stderr is stderr_fd all the same */
+	const char *channel_socket; /* where the init hands over the listener of the way out; NULL: it has none */
 	bool lifeline;      /* the sandbox ends with us */
 };
 

@@ -23,7 +23,7 @@ EXPECTED = [
     *ids("OS-CMD", *range(1, 10)),
     *ids("OS-LCH", *range(1, 13), 14),
     *ids("OS-SEC", *range(1, 9)),
-    *ids("OS-ENV", 1, 2, 4, 6),
+    *ids("OS-ENV", 1, 2, 3, 4, 6),
     *ids("OS-LIM", 1, 2, 3),
     *ids("POL", 1, 2, 3, 4, 5),
 ]

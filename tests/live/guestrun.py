@@ -25,7 +25,7 @@ BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
  LAUNCH_FAILED) = range(1, 13)
 NAMES = dict(enumerate("- START TERMINAL STARTED EXEC_FAILED STOPPED CONTINUED EXIT WALL SIGNAL KILL CHILD "
                        "LAUNCH_FAILED".split()))
-NONE, KEYRING, NO_BWRAP, NAMESPACE, PTY, CWD, INTERNAL = range(7)
+NONE, KEYRING, NO_BWRAP, NAMESPACE, ROUTE, PTY, CWD, INTERNAL = range(8)
 MESSAGE = struct.Struct("=IiiI")
 
 ALLOW_ALL = struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)

@@ -5,6 +5,7 @@
 Names carry the ledger's and the security cases' ids. A test of a wall has its positive control beside it. TAP on stdout;
 arguments are words: only tests whose name holds one of them run. KRAFT_BUILD names the build directory.
 """
+import array
 import ctypes
 import errno
 import hashlib
@@ -22,7 +23,7 @@ import traceback
 import uuid
 
 from guestrun import (ALLOW_ALL, BWRAP, INIT, FILTER, Session, libc, marked, none_left, parents, run,
-                      shell, view, wait_until, INTERNAL, KEYRING, KILL, NAMESPACE, NO_BWRAP, CWD)
+                      shell, view, wait_until, INTERNAL, KEYRING, KILL, NAMESPACE, NO_BWRAP, CWD, ROUTE)
 
 PYTHON = "/usr/bin/python3"
 NOT_FOUND = ("kraft: a command was not found inside the os sandbox; add its directory to the sandbox's expose list\n")
@@ -427,6 +428,113 @@ def key_quota():
     equal((s.code, s.messages), (125, [("LAUNCH_FAILED", KEYRING, errno.EDQUOT)]), s)
     truth("key quota is spent" in s.err, s)
     truth(wait_until(lambda: run("/bin/true").code == 0, 60), "the kernel gives the keys back by and by")
+
+
+class Channel:
+    """kraft's proxy, as far as the init knows it: a socket where listeners are handed over."""
+
+    def __init__(self):
+        self.folder = work_folder()
+        self.path = os.path.join(self.folder, "s.sock")
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(self.path)
+        self.server.listen(16)
+        self.server.settimeout(20)
+
+    def take(self, answer=b"A"):
+        """(connection, listener) of the next one who hands over."""
+        connection, _ = self.server.accept()
+        connection.settimeout(20)
+        data, ancillary, _flags, _address = connection.recvmsg(16, 4096)
+        fds = array.array("i")
+        for level, kind, payload in ancillary:
+            equal((level, kind), (socket.SOL_SOCKET, socket.SCM_RIGHTS))
+            fds.frombytes(payload)
+        equal((data, len(fds)), (b"L", 1))
+        connection.sendall(answer)
+        return connection, socket.socket(fileno=fds[0])
+
+    def start(self, script, *arguments, **options):
+        return python_session(script, *arguments, args=view("--ro-bind", self.folder, self.folder),
+                              extra=["--channel", self.path], **options)
+
+
+CLIENT = """
+import socket, sys
+for line in sys.stdin:
+    s = socket.create_connection(("127.0.0.1", 3128), 10)
+    s.sendall(line.encode())
+    print(s.makefile().readline(), end="", flush=True)
+"""
+
+
+def serve_one(listener):
+    listener.settimeout(20)
+    client, address = listener.accept()
+    client.settimeout(20)
+    client.sendall(b"<" + client.recv(100))
+    client.close()
+    return address[0]
+
+
+@test("OS-LCH-06 the init hands the listener of 127.0.0.1:3128 over before the command starts, and again after a break")
+def hand_over():
+    channel = Channel()
+    s = channel.start(CLIENT, stdin=subprocess.PIPE)
+    connection, listener = channel.take(answer=b"")
+    equal(listener.getsockname(), ("127.0.0.1", 3128))
+    equal((listener.family, listener.type, listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)),
+          (socket.AF_INET, socket.SOCK_STREAM, 1))
+    while s.read(0.3):
+        pass
+    equal(s.count("STARTED"), 0, "it waits for the answer")
+    connection.sendall(b"A")
+    for word in "one", "two":
+        s.process.stdin.write(word.encode() + b"\n")
+        s.process.stdin.flush()
+        equal(serve_one(listener), "127.0.0.1")
+        until_output(s, "<" + word)
+        if word == "one":  # the proxy dies: the port stays open, and who comes meanwhile waits
+            connection.close()
+            listener.close()
+            connection, listener = channel.take()
+    s.process.stdin.close()
+    equal(s.finish().code, 0)
+
+
+@test("OS-LCH-06 POL-09 a listener that nobody takes is 125, and nothing has run")
+def nobody_takes():
+    ran = os.path.join(work_folder(), "ran")
+    for how in "refused", "closed", "absent":
+        channel = Channel()
+        if how == "absent":
+            channel.server.close()
+            os.unlink(channel.path)
+        s = channel.start("open(%r, 'w')" % ran)
+        if how != "absent":
+            connection, listener = channel.take(answer=b"N" if how == "refused" else b"")
+            connection.close()
+        s = s.finish()
+        equal((s.code, s.messages[-1][:2], os.path.exists(ran)), (125, ("LAUNCH_FAILED", ROUTE), False), (how, s))
+        truth("the way out of the os sandbox" in s.err, s)
+
+
+@test("OS-LCH-06 the command has neither the listener nor the connection of its init, and cannot take the port")
+def route_is_not_the_commands():
+    channel = Channel()
+    s = channel.start("""
+import os, socket
+print([os.readlink('/proc/self/fd/%s' % n) for n in sorted(os.listdir('/proc/self/fd'))][3:-1])
+try: os.listdir('/proc/1/fd'); print('open')
+except PermissionError: print('closed')
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+try: s.bind(('127.0.0.1', 3128)); print('bound')
+except OSError as e: print(e.errno)
+""")
+    kept = channel.take()
+    s = s.finish()
+    equal(s.out, "[]\nclosed\n%d\n" % errno.EADDRINUSE, s)
+    del kept
 
 
 ATTACK = """

@@ -43,13 +43,22 @@ def _(t):
     t.attack(passwd.code != 0, "and not written", passwd)
 
 
-@promise("OS-LCH-06", "no channel port yet: 127.0.0.1:3128 answers nobody, and the proxy variables are not set")
+@promise("OS-LCH-06 OS-ENV-03", "the way out answers on 127.0.0.1:3128, and the proxy variables name it")
 def _(t):
     home = shared()
-    port = home.py("import socket\ntry:\n socket.create_connection(('127.0.0.1', 3128), 2); print('open')\nexcept OSError as e:\n print(e.errno)")
-    t.works(port.out == "111\n", "connection refused", port)
-    names = home.sh("env | grep -ci _proxy=")
-    t.works(names.out == "0\n", "no proxy variable", names)
+    said = home.py("""
+import socket
+s = socket.create_connection(('127.0.0.1', 3128), 5)
+s.sendall(b'CONNECT nowhere.example:443 HTTP/1.1\\r\\nHost: nowhere.example:443\\r\\n\\r\\n')
+print(s.makefile('rb').read().decode())
+""")
+    t.works(said.out.startswith("HTTP/1.1 403 ") and "kraft: " in said.out, "a refusal with its reason", said)
+    names = home.sh("env | grep -i _proxy= | sort")
+    t.works(names.out == "".join(sorted("%s=%s\n" % (n, v) for v, of in (
+        ("http://127.0.0.1:3128", ("http_proxy", "https_proxy", "all_proxy")), ("localhost,127.0.0.1,::1", ("no_proxy",)))
+        for n in of + tuple(n.upper() for n in of))), "every proxy variable, in both cases", names)
+    node = home.sh("echo $NODE_USE_ENV_PROXY; echo $JAVA_TOOL_OPTIONS")
+    t.works(node.lines[0] == "1" and "-Dhttps.proxyPort=3128" in node.lines[1], "Node and Java are told in their own way", node)
 
 
 if __name__ == "__main__":

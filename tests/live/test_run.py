@@ -15,10 +15,12 @@ def _(t):
     t.works(failed.code == 125 and "failed with exit code 1" in failed.err and "kraft view logs" in failed.err, "refused", failed)
     t.works(failed.out == "" and "setting\n" in failed.err and "noise" in failed.err, "what it says goes to stderr", failed)
     t.works("noise" in home.kraft("view", "logs").out, "and is kept")
-    t.works("not reachable" not in failed.err, "no host was named", failed)
-    home.configure(setup_command="exit 1", sandbox={"network": {"install": {"allow": ["example.com"]}}})
+    t.works("refused in the" not in failed.err, "no host was asked for", failed)
+    ask = "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT no.example:443 HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3"
+    home.configure(setup_command="bash -c %r; exit 1" % ask, sandbox={"network": {"install": {"allow": ["example.com"]}}})
     offline = home.run("true", options=["--item", "offline"])
-    t.works(offline.code == 125 and "network.install allows are not reachable" in offline.err, "one was", offline)
+    t.works(offline.code == 125 and "1 host was refused in the install phase" in offline.err and
+            "network.install.allow" in offline.err and '- "no.example:443"' in offline.err, "one was", offline)
     home.configure(setup_command="echo x >>count")
     for _ in range(2):
         t.works(home.ok("cat", "count").out == "x\nx\n", "failed once, worked once")

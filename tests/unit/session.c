@@ -455,10 +455,10 @@ known_messages_get_a_remark_once(void **state)
 		const char *said;
 		const char *remark[2];
 	} cases[] = {
-		{ "curl: (6) Could not resolve host: example.com", { "network" } },
-		{ "npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN", { "network" } },
+		{ "curl: (6) Could not resolve host: example.com", { "proxy" } },
+		{ "npm error code EAI_AGAIN\nnpm error getaddrinfo EAI_AGAIN", { "proxy" } },
 		{ "fatal: invalid gitfile format: /w/.git", { "git" } },
-		{ "Network is unreachable; fatal: invalid gitfile format: /w/.git", { "network", "git" } },
+		{ "Network is unreachable; fatal: invalid gitfile format: /w/.git", { "proxy", "git" } },
 		{ "assertion failed", { NULL } },
 		{ "", { NULL } },
 	};

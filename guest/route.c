@@ -1,0 +1,126 @@
+#include "guest/route.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest/sys.h"
+
+enum {
+	TAKEN_MS = 8000, /* less than what the launcher grants an init that says nothing */
+	AGAIN_MS = 250,
+	BACKLOG = 4096, /* the proxy accepts as many as it may; more wait here */
+};
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int
+listen_on_loopback(void)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_port = htons(KG_PROXY_PORT),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* A connection to the channel socket that carries the listener, or -1. */
+static int
+hand_over(const struct kg_route *route)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	const char word = KG_HAND_OVER;
+	int fd, failed;
+
+	if (strlen(route->path) >= sizeof(to.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(to.sun_path, route->path, strlen(route->path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0) {
+		failed = kg_send_bytes(fd, &word, 1, route->listener, MSG_DONTWAIT);
+		if (!failed)
+			return fd;
+		errno = failed;
+	}
+	failed = errno;
+	close(fd);
+	errno = failed;
+	return -1;
+}
+
+/* 0, or errno when the proxy did not take it. */
+static int
+wait_taken(int channel)
+{
+	struct pollfd ready = { .fd = channel, .events = POLLIN };
+	char word = 0;
+
+	if (poll(&ready, 1, TAKEN_MS) != 1)
+		return ETIMEDOUT;
+	return recv(channel, &word, 1, MSG_DONTWAIT) == 1 && word == KG_TAKEN ? 0 : ECONNREFUSED;
+}
+
+int
+kg_route_open(struct kg_route *route)
+{
+	route->listener = listen_on_loopback();
+	if (route->listener < 0)
+		return errno;
+	route->channel = hand_over(route);
+	if (route->channel < 0)
+		return errno;
+	return wait_taken(route->channel);
+}
+
+void
+kg_route_lost(struct kg_route *route)
+{
+	char word;
+
+	if (recv(route->channel, &word, 1, MSG_DONTWAIT) == 1 && word == KG_TAKEN)
+		return; /* the answer to kg_route_again */
+	close(route->channel);
+	route->channel = -1;
+	route->again_at = now_ms() + AGAIN_MS;
+}
+
+void
+kg_route_again(struct kg_route *route)
+{
+	if (kg_route_wait_ms(route) != 0)
+		return;
+	route->channel = hand_over(route);
+	route->again_at = now_ms() + AGAIN_MS;
+}
+
+int
+kg_route_wait_ms(const struct kg_route *route)
+{
+	int64_t left = route->again_at - now_ms();
+
+	if (!route->path || route->channel >= 0)
+		return -1;
+	return left > 0 ? (int)left : 0;
+}

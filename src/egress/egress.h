@@ -1,0 +1,35 @@
+/*
+ * A session's way out, seen from kraft: the channel socket, the kraft-egress that serves it and the broker that decides
+ * for it, as one thing with one descriptor to look after.
+ *
+ * A kraft-egress that ends, for whatever reason, costs the session its open connections, is told of, and is started again
+ * once; the init then hands its listener over again (guest/wire.h). After the second time the session has no way out.
+ */
+#ifndef KR_EGRESS_EGRESS_H
+#define KR_EGRESS_EGRESS_H
+
+#include "base/arena.h"
+#include "egress/broker.h"
+
+struct kr_egress_want {
+	const char *program;     /* kraft-egress, absolute */
+	const char *channel_dir; /* the session's own, empty; the socket is made in it */
+	struct kr_broker_want broker;
+	void (*on_lost)(void *context, bool restarted); /* may be NULL; context is the broker's */
+};
+
+struct kr_egress;
+
+/* KR_E_LIMIT: the socket's path is too long for the system. On failure nothing runs and no socket is left. */
+int kr_egress_start(const struct kr_egress_want *want, struct kr_egress **out, struct kr_error *err);
+/* Ends the kraft-egress with all its connections and removes the socket. NULL is allowed. */
+void kr_egress_end(struct kr_egress *egress);
+
+/* The channel socket's path, as long as the egress lives. */
+const char *kr_egress_socket(const struct kr_egress *egress);
+
+/* Readable when there is something to do; then call step. */
+int kr_egress_fd(const struct kr_egress *egress);
+void kr_egress_step(struct kr_egress *egress);
+
+#endif

@@ -1,0 +1,141 @@
+#include "session/network.h"
+
+#include <jansson.h>
+
+#include "egress/egress.h"
+#include "os/host.h"
+#include "session/facts.h"
+#include "store/store.h"
+
+struct kr_session_network {
+	struct kr_arena *arena;
+	struct kr_session_network_want want;
+	struct kr_egress *egress;
+	struct kr_store *store; /* opened by the first event: most sessions have none */
+	struct kr_session_refused refused[KR_REFUSED_HOSTS_MAX];
+	struct kr_session_network_notes notes;
+};
+
+/* ---- events ---- */
+
+static int
+record(struct kr_session_network *n, const char *type, const char *data, struct kr_error *err)
+{
+	struct kr_event event = { .ms = kr_now_ms(),
+		.type = type,
+		.item = n->want.item,
+		.session = n->want.session,
+		.data = data };
+
+	if (!n->store && kr_store_open(n->want.host->places.run_dir, KR_STORE_WRITE, &n->store, err) < 0)
+		return -1;
+	return kr_store_add_event(n->store, &event, err);
+}
+
+/* Takes data over. An event that cannot be recorded opens no host: it is told at the end. */
+static void
+note_event(struct kr_session_network *n, const char *type, char *data)
+{
+	struct kr_error err = { 0 };
+
+	if (record(n, type, data, &err) < 0 && n->notes.record.code == KR_E_NONE)
+		n->notes.record = err;
+	free(data);
+}
+
+static void
+on_refused(void *context, const struct kr_refusal *refusal)
+{
+	struct kr_session_network *n = context;
+	const struct kr_verdict *v = refusal->verdict;
+	char target[KR_TARGET_TEXT];
+
+	note_event(n, "sandbox_egress_refused", kr_refusal_json(refusal, n->want.session));
+	if (refusal->suppressed || n->notes.refused_count == KR_COUNT(n->refused)) {
+		n->notes.more = true;
+		return;
+	}
+	kr_target_format(&v->target, target);
+	n->refused[n->notes.refused_count++] = (struct kr_session_refused){
+		.target = kr_arena_dup(n->arena, target),
+		.reason = kr_arena_dup(n->arena, v->reason),
+		.grant = v->grant[0] ? kr_arena_dup(n->arena, v->grant) : NULL,
+	};
+}
+
+static void
+on_lost(void *context, bool restarted)
+{
+	struct kr_session_network *n = context;
+	json_t *data = json_pack("{s:s, s:s, s:b}", "session_id", n->want.session, "reason",
+		"the session's proxy ended before its time", "restarted", restarted);
+
+	n->notes.lost++;
+	n->notes.is_out = !restarted;
+	note_event(n, "sandbox_egress_lost", json_dumps(data, JSON_COMPACT));
+	json_decref(data);
+}
+
+/* ---- its life ---- */
+
+int
+kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_want *want,
+	struct kr_session_network **out, struct kr_error *err)
+{
+	struct kr_session_network *n = kr_arena_new(arena, struct kr_session_network);
+	const struct kr_egress_want egress = {
+		.program = kr_host_egress_program(arena, want->host, err),
+		.channel_dir = want->channel_dir,
+		.broker = { .hosts = want->hosts,
+			.phase = want->phase,
+			.environment = want->host->environment,
+			.on_refused = on_refused,
+			.context = n },
+		.on_lost = on_lost,
+	};
+
+	*n = (struct kr_session_network){ .arena = arena, .want = *want };
+	n->notes.refused = n->refused;
+	if (!egress.program || kr_egress_start(&egress, &n->egress, err) < 0)
+		return -1;
+	*out = n;
+	return 0;
+}
+
+void
+kr_session_network_close(struct kr_session_network *n)
+{
+	if (!n)
+		return;
+	kr_egress_end(n->egress);
+	n->egress = NULL;
+	kr_store_close(n->store);
+	n->store = NULL;
+}
+
+const char *
+kr_session_network_socket(const struct kr_session_network *n)
+{
+	return kr_egress_socket(n->egress);
+}
+
+int
+kr_session_network_fd(const struct kr_session_network *n)
+{
+	return kr_egress_fd(n->egress);
+}
+
+bool
+kr_session_network_ready(void *network)
+{
+	struct kr_session_network *n = network;
+
+	kr_egress_step(n->egress);
+	return true;
+}
+
+const struct kr_session_network_notes *
+kr_session_network_notes(const struct kr_session_network *n)
+{
+	return &n->notes;
+}

@@ -1,0 +1,46 @@
+/*
+ * A session's network: its way out (egress/egress.h), and what is kept of what was refused there: an event in the store
+ * for each, and a list for the person who waits for the end.
+ */
+#ifndef KR_SESSION_NETWORK_H
+#define KR_SESSION_NETWORK_H
+
+#include "plan/plan.h"
+#include "policy/policy.h"
+
+struct kr_session_network_want {
+	const struct kr_host *host;
+	const struct kr_host_list *hosts; /* of the phase, borrowed */
+	enum kr_phase phase;
+	const char *item, *session, *channel_dir;
+};
+
+struct kr_session_network;
+
+/* The proxy is there when this returns 0; without it nothing is launched (POL-09). */
+int kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_want *want,
+	struct kr_session_network **out, struct kr_error *err);
+void kr_session_network_close(struct kr_session_network *network); /* NULL is allowed; what it noted stays in the arena */
+
+/* Path of the channel socket for the launch. */
+const char *kr_session_network_socket(const struct kr_session_network *network);
+/* A side of the relay's (session/relay.h): never finished. */
+int kr_session_network_fd(const struct kr_session_network *network);
+bool kr_session_network_ready(void *network);
+
+struct kr_session_refused {
+	const char *target;  /* "host:port" */
+	const char *reason;  /* continues "host:port " */
+	const char *grant;   /* the allow entry that would help; NULL: none would, or one may not be advised */
+};
+struct kr_session_network_notes {
+	const struct kr_session_refused *refused;
+	size_t refused_count;
+	bool more;               /* hosts beyond those were refused too */
+	unsigned lost;           /* times the proxy ended before its time */
+	bool is_out;             /* and now there is none */
+	struct kr_error record;  /* why the first event that could not be recorded could not; code NONE: all were */
+};
+const struct kr_session_network_notes *kr_session_network_notes(const struct kr_session_network *network);
+
+#endif
