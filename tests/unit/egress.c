@@ -1033,6 +1033,29 @@ many_ask_at_once_and_are_answered_in_any_order(void **state)
 	}
 }
 
+/* HTTP-12: a head that does not come to its end is closed without an answer, whatever dribbles in; a tunnel
+ * is not. */
+static void
+HTTP_12_a_head_has_thirty_seconds(void **state)
+{
+	int client, server, slow, ms = 0;
+
+	(void)state;
+	if (!getenv("KRAFT_ALL"))
+		skip();
+	open_tunnel(&client, &server);
+	slow = client_says("GET http://a.test/ HTTP/1.1\r\nA: ");
+	for (; ms < KR_HEAD_MS + 5000 && !is_readable(slow, 1000); ms += 1000)
+		say(slow, "a");
+	assert_true(ms >= KR_HEAD_MS - 3000 && ms < KR_HEAD_MS + 5000);
+	assert_true(recv(slow, &(char){ 0 }, 1, 0) <= 0);
+	(void)close(slow);
+	say(client, "still");
+	expect(server, "still");
+	(void)close(client);
+	(void)close(server);
+}
+
 /* ---- the channel, kraft ---- */
 
 static void
@@ -1210,6 +1233,7 @@ main(void)
 		IN_LAB(HTTP_14_a_slow_client_costs_no_memory),
 		IN_LAB(a_thousand_idle_tunnels_cost_little_and_wake_nobody),
 		IN_LAB(many_ask_at_once_and_are_answered_in_any_order),
+		IN_LAB(HTTP_12_a_head_has_thirty_seconds),
 		IN_LAB(only_a_listener_on_loopback_can_be_handed_over),
 		IN_LAB(channels_are_few),
 		IN_LAB(a_listener_lives_as_long_as_its_channel),
