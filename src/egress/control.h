@@ -1,14 +1,13 @@
 /*
- * What kraft-egress and kraft say to each other: the process that parses what a worker writes and has no
- * power, and the one that decides and dials. A stream socket pair; frames of fixed size in host byte order
- * (both ends are the same machine and the same build), each way its own. A connected socket rides on the
- * first byte of its answer.
+ * What kraft-egress and kraft say to each other: the process that parses what a worker writes and has no power, and the
+ * one that decides and dials. A stream socket pair; frames of fixed size in host byte order (both ends are the same
+ * machine and the same build), each way its own. A connected socket rides on the first byte of its answer.
  *
- *     kraft-egress -> kraft   struct kr_ask       may this session reach host:port; and if so, give me the
- * socket kraft -> kraft-egress   struct kr_answer    one for each ask, in any order
+ *     kraft-egress -> kraft   struct kr_ask       may this session reach host:port; and if so, give me the socket
+ *     kraft -> kraft-egress   struct kr_answer    one for each ask, in any order
  *
- * kraft believes nothing that it is asked: kr_ask_check, then the policy. A frame that fails the check, or
- * more than KR_ASKS_MAX asks without an answer, ends that kraft-egress.
+ * kraft believes nothing that it is asked: kr_ask_check, then the policy. A frame that fails the check, or more than
+ * KR_ASKS_MAX asks without an answer, ends that kraft-egress.
  */
 #ifndef KR_EGRESS_CONTROL_H
 #define KR_EGRESS_CONTROL_H
@@ -30,14 +29,13 @@ struct kr_ask {
 	uint32_t id;   /* the asker's; comes back in the answer */
 	uint32_t port; /* 1 to 65535 */
 	uint32_t zero; /* must be 0 */
-	char host[KR_HOST_MAX +
-			  3]; /* as kr_target_parse has it in `host`: canonical, no brackets; rest of the field 0 */
+	char host[KR_HOST_MAX + 3]; /* as kr_target_parse has it in `host`: canonical, no brackets; rest of the field 0 */
 };
 
 enum kr_answer_type {
-	KR_ANSWER_DIRECT = 1, /* the socket is connected to the host itself; it never blocks */
-	KR_ANSWER_UPSTREAM,   /* the socket is connected to the person's own proxy; the same; text: the value of
-						   * Proxy-Authorization for it, "" for none */
+	KR_ANSWER_DIRECT = 1, /* the socket is connected to the host itself, and never blocks */
+	KR_ANSWER_UPSTREAM,   /* the socket is connected to the person's own proxy, likewise; text: the value of
+	                       * Proxy-Authorization for it, "" for none */
 	KR_ANSWER_REFUSED,    /* by the policy: 403; text: the reason, one line, printable ASCII, no "kraft: " */
 	KR_ANSWER_FAILED,     /* allowed, but no connection: text as above; status 502, 503 or 504 */
 	KR_ANSWER_TYPE_END
@@ -48,8 +46,8 @@ enum { KR_ANSWER_TEXT = 2040 };
 struct kr_answer {
 	uint32_t type;
 	uint32_t id;
-	uint32_t status;           /* of the refusal or failure; 0 with a socket */
-	uint32_t zero;             /* must be 0 */
+	uint32_t status; /* of the refusal or failure; 0 with a socket */
+	uint32_t zero;   /* must be 0 */
 	char text[KR_ANSWER_TEXT]; /* NUL-terminated */
 };
 
@@ -57,23 +55,22 @@ struct kr_answer {
 bool kr_ask_check(const struct kr_ask *ask, struct kr_target *out);
 bool kr_answer_check(const struct kr_answer *answer, bool has_fd);
 
-/* A frame on its way in, byte by byte; `fd` is what rode on it, -1 for none, the reader's to close or take.
- */
+/* A frame on its way in, byte by byte; `fd` is what rode on it, -1 for none, the reader's to close or take. */
 struct kr_frame {
-	void *bytes; /* of size `size` */
+	void *bytes;    /* of size `size` */
 	uint32_t size, used;
 	int fd;
 };
 enum kr_frame_state {
 	KR_FRAME_MORE, /* nothing more to read now */
 	KR_FRAME_DONE, /* whole; set used to 0 (and take fd) before the next */
-	KR_FRAME_END, /* the other side is gone, or it sent what it must not: more than one descriptor in a frame,
-				   * one behind the first byte, none of them left open */
+	KR_FRAME_END,  /* the other side is gone, or it sent what it must not: more than one descriptor in a frame, one
+	                * behind the first byte, none of them left open */
 };
 /* From a socket that never blocks. takes_fd: a descriptor may ride along; else it ends the conversation. */
 enum kr_frame_state kr_frame_read(int socket_fd, struct kr_frame *frame, bool takes_fd);
-/* Sends as much as the socket takes from bytes[*used] on; fd (-1: none) rides on the first byte. 1: all of it
- * is sent, 0: not yet, -1 with errno: the other side is gone. Never blocks, raises no SIGPIPE. */
+/* Sends as much as the socket takes from bytes[*used] on; fd (-1: none) rides on the first byte. 1: all of it is sent,
+ * 0: not yet, -1 with errno: the other side is gone. Never blocks, raises no SIGPIPE. */
 int kr_frame_write(int socket_fd, const void *bytes, uint32_t size, uint32_t *used, int fd);
 
 #endif
