@@ -6,10 +6,10 @@
  */
 #include <jansson.h>
 
-#include "cli/addresses.h"
 #include "cli/cli.h"
 #include "cli/where.h"
 #include "config/yaml.h"
+#include "egress/addresses.h"
 #include "os/host.h"
 #include "policy/policy.h"
 
@@ -26,7 +26,8 @@ static const struct kr_option options[] = {
 struct why {
 	struct kr_arena *arena;
 	struct kr_where where;
-	struct kr_addresses own, found;
+	struct kr_addresses own;
+	struct kr_found found;
 	struct kr_verdict verdict, *each; /* each: one for every address of found */
 	bool port_was_given;
 };
@@ -66,25 +67,18 @@ find_lists(struct why *w, const char *repo, struct kr_error *err)
 	return kr_hint(err, "'kraft explain' tells what a worker of it gets");
 }
 
-/* A name that does not resolve is refused for that; one bad address refuses the name. */
 static void
 judge_addresses(struct why *w)
 {
 	struct kr_verdict host = w->verdict;
 	struct kr_error err = { 0 };
 
-	if (kr_resolve(w->arena, host.target.host, &w->found, &err) < 0) {
-		w->verdict.decision = KR_HOST_UNRESOLVED;
-		snprintf(w->verdict.reason, sizeof(w->verdict.reason), "%s", err.message);
+	if (kr_resolve(host.target.host, &w->found, &err) < 0) {
+		kr_unresolved_decide(&host, err.message, &w->verdict);
 		return;
 	}
 	w->each = kr_arena_alloc(w->arena, w->found.n * sizeof(*w->each));
-	for (size_t i = 0; i < w->found.n; i++) {
-		kr_address_decide(&host, &w->found.v[i], &w->own, &w->each[i]);
-		/* The refusal that no grant can lift is the one to tell. */
-		if (w->each[i].decision > w->verdict.decision)
-			w->verdict = w->each[i];
-	}
+	kr_found_decide(&host, &w->found, &w->own, w->each, &w->verdict);
 }
 
 static void
@@ -96,7 +90,8 @@ decide(struct why *w, enum kr_phase phase, const struct kr_target *target)
 	if (!target->is_address && w->verdict.decision == KR_HOST_ALLOWED)
 		judge_addresses(w);
 	if (target->is_address) {
-		w->found = (struct kr_addresses){ &w->verdict.target.address, 1 };
+		w->found.v[0] = w->verdict.target.address;
+		w->found.n = 1;
 		w->each = &w->verdict;
 	}
 }

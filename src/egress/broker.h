@@ -10,6 +10,7 @@
 #define KR_EGRESS_BROKER_H
 
 #include "egress/control.h"
+#include "egress/resolve.h"
 
 /* One host refused, told once per session and host; the KR_REFUSED_HOSTS_MAX + first is told with suppressed set and
  * is the last one told. It is refused all the same. */
@@ -18,12 +19,20 @@ struct kr_refusal {
 	bool suppressed;
 };
 
+enum { KR_REFUSAL_LINE = KR_ANSWER_TEXT };
+/* The reason, and the smallest grant that would help where there is one: one line of printable ASCII. */
+void kr_refusal_line(const struct kr_verdict *verdict, char out[KR_REFUSAL_LINE]);
+/* The data of event sandbox_egress_refused: {session_id, host, port, phase, reason}, and suppressed: true on the last.
+ * Freed by the caller; NULL when memory is out. */
+char *kr_refusal_json(const struct kr_refusal *refusal, const char *session_id);
+
 struct kr_broker_want {
 	const struct kr_host_list *hosts; /* of the phase; borrowed, as launched with (POL-10) */
 	enum kr_phase phase;
 	const char *const *environment;   /* kraft's own, for http_proxy, https_proxy, no_proxy in both cases */
-	void (*on_refused)(void *context, const struct kr_refusal *refusal);
+	void (*on_refused)(void *context, const struct kr_refusal *refusal); /* may be NULL; may not call the broker */
 	void *context;
+	kr_resolve_fn *resolve;           /* called by threads; NULL: kr_resolve */
 };
 
 struct kr_broker;

@@ -25,6 +25,7 @@ enum {
 	KR_LOOKUPS_MAX = 4,              /* of one session at once; the rest wait */
 	KR_LOOKUP_MS = 20000,            /* then the name does not resolve, for this request */
 	KR_LOOKUP_KEPT_MS = 30000,       /* an answer is used again for so long; failures are not kept */
+	KR_LOOKUPS_KEPT_MAX = 256,       /* names; the oldest goes first */
 	KR_LOOKUP_ADDRESSES = 64,        /* of one name; more refuse it */
 	KR_DIAL_MS = 30000,              /* each address, and the upstream proxy: 502 */
 	KR_OWN_ADDRESSES_MS = 1000,      /* the list of this host's own addresses is made again after so long */

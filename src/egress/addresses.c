@@ -1,4 +1,4 @@
-#include "cli/addresses.h"
+#include "egress/addresses.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -51,28 +51,68 @@ kr_own_addresses(struct kr_arena *arena, struct kr_addresses *out, struct kr_err
 	return 0;
 }
 
+/* False when there are more than an answer may have. */
+static bool
+gather(const struct addrinfo *all, struct kr_found *out)
+{
+	struct kr_address address;
+
+	*out = (struct kr_found){ .n = 0 };
+	for (const struct addrinfo *at = all; at; at = at->ai_next) {
+		if (!from_sockaddr(at->ai_addr, &address) || has(out->v, out->n, &address))
+			continue;
+		if (out->n == KR_COUNT(out->v))
+			return false;
+		out->v[out->n++] = address;
+	}
+	return true;
+}
+
 int
-kr_resolve(struct kr_arena *arena, const char *name, struct kr_addresses *out, struct kr_error *err)
+kr_resolve(const char *name, struct kr_found *out, struct kr_error *err)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *all = NULL;
-	struct kr_address *v;
-	size_t n = 0;
+	struct kr_found found;
 	int status = getaddrinfo(name, NULL, &hints, &all);
+	bool fits;
 
 	if (status != 0)
 		return kr_fail(err, KR_E_NOT_FOUND, "'%s' does not resolve: %s", name,
 			status == EAI_SYSTEM ? strerror(errno) : gai_strerror(status));
-	for (const struct addrinfo *at = all; at; at = at->ai_next)
-		n++;
-	v = kr_arena_alloc(arena, (n + 1) * sizeof(*v));
-	n = 0;
-	for (const struct addrinfo *at = all; at; at = at->ai_next)
-		if (from_sockaddr(at->ai_addr, &v[n]) && !has(v, n, &v[n]))
-			n++;
+	fits = gather(all, &found);
 	freeaddrinfo(all);
-	if (n == 0)
+	if (!fits)
+		return kr_fail(err, KR_E_LIMIT, "'%s' has more than %d addresses", name, KR_LOOKUP_ADDRESSES);
+	if (found.n == 0)
 		return kr_fail(err, KR_E_NOT_FOUND, "'%s' does not resolve: it has no address", name);
-	*out = (struct kr_addresses){ v, n };
+	*out = found;
 	return 0;
+}
+
+void
+kr_found_decide(const struct kr_verdict *host, const struct kr_found *found, const struct kr_addresses *own,
+	struct kr_verdict *each, struct kr_verdict *out)
+{
+	struct kr_verdict strictest = *host, one;
+
+	for (size_t i = 0; i < found->n; i++) {
+		kr_address_decide(host, &found->v[i], own, &one);
+		if (each)
+			each[i] = one;
+		/* Of two refusals the one that no grant can lift is the one to tell. */
+		if (one.decision > strictest.decision)
+			strictest = one;
+	}
+	*out = strictest;
+}
+
+void
+kr_unresolved_decide(const struct kr_verdict *host, const char *why, struct kr_verdict *out)
+{
+	struct kr_verdict v = *host;
+
+	v.decision = KR_HOST_UNRESOLVED;
+	snprintf(v.reason, sizeof(v.reason), "%s", why);
+	*out = v;
 }
