@@ -14,11 +14,13 @@ A name is made with lab.name (any answer, also none, late, malformed or another 
 Servers keep every byte that they were sent, and the connections and look-ups are counted.
 """
 import atexit
+import base64
 import contextlib
 import ctypes
 import ipaddress
 import os
 import queue
+import re
 import select
 import shutil
 import socket
@@ -332,6 +334,19 @@ def proxy(answer=None):
             far.sendall(conn.recv())
         pump(conn, far)
     return serve
+
+
+def naive(conn):
+    """A proxy that trusts what it is sent: takes the first host that it sees and passes every byte on as it came. What
+    it lets through is what a proxy that reads must not."""
+    data = conn.recv()
+    found = re.search(rb"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.example", data)
+    try:
+        far = conn.lab.dial(found.group(0).decode(), 80)
+    except (AttributeError, OSError):
+        return
+    far.sendall(data)
+    pump(conn, far)
 
 
 def pump(conn, far):
