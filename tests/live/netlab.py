@@ -142,7 +142,7 @@ class Conn:
     def exactly(self, n):
         data = b""
         while len(data) < n:
-            more = self.recv(n - len(data))
+            more = self.recv(min(n - len(data), 1 << 18))
             if not more:
                 return None
             data += more
