@@ -445,7 +445,7 @@ def _(t):
         t.works([found[n + ":80"]["status"] for n in open_names] == [200] * len(open_names), "open", found)
         t.attack(all(is_refusal(found[n + ":80"]) for n in closed_names), "closed", {n: found[n + ":80"]["status"] for n in closed_names})
         t.attack("deny list" in found["no.wild.example:80"]["why"], "the deny is told", found["no.wild.example:80"])
-        t.attack(not [n for n in closed_names if lab.reached(lab.names.rules[n][0])], "none was reached")
+        t.attack(not [n for n in closed_names if lab.reached(lab.names.rules[n][0], 80)], "none was reached")
     with Worker(policy(["**"], deny=["*.wild.example"])) as worker:
         found = worker.ask(*[n + ":80" for n in closed_names + ["a.wild.example"]])
         t.control([n for n in closed_names if found[n + ":80"]["status"] == 200] == [n for n in closed_names if n != "no.wild.example"], "two stars open them", found)
