@@ -452,6 +452,25 @@ def _(t):
         t.attack(is_refusal(found["a.wild.example:80"]), "but for what is denied", found["a.wild.example:80"])
 
 
+@wall("NET-18 POL-01 POL-02", "address entries: a deny holds in every spelling, ranges are no entries")
+def _(t):
+    address = lab.serve("literal.example")
+    other = lab.serve("other-literal.example")
+    octets = [int(n) for n in address.split(".")]
+    spelled = [address, "[::ffff:%s]" % address, "[64:ff9b::%s]" % address, "[2002:%02x%02x:%02x%02x::]" % tuple(octets), "literal.example"]
+    with Worker(policy(["*", address], deny=[address])) as worker:
+        found = worker.ask(*[s + ":80" for s in spelled[:4]], other + ":80")
+        t.attack(all(is_refusal(found[s + ":80"]) for s in spelled[:4]) and not lab.reached(address), "denied", found)
+        t.works(found[other + ":80"]["status"] == 200, "its neighbour is not", found)
+    with Worker(policy(["*"], deny=["literal.example"])) as worker:
+        found = worker.ask("literal.example:80", address + ":80")
+        t.attack(is_refusal(found["literal.example:80"]), "a denied name", found)
+        t.control(found[address + ":80"]["status"] == 200, "a deny of the name is one of the name, as the documentation says", found)
+    for entry in ("10.0.0.0/8", "93.184.0.1/32", "93.184.0.*", "[::1]", "::1", "fd00::/8"):
+        result = policy([entry]).run("true")
+        t.attack(result.code == 125 and entry in result.err, "no entry, no launch", entry, result)
+
+
 @wall("POL-06", "one event a session and host, however often; after a hundred hosts one that says so")
 def _(t):
     home = policy(["open.example"])
