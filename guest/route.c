@@ -42,9 +42,13 @@ listen_on_loopback(void)
 	return -1;
 }
 
-/* A connection to the channel socket that carries the listener, or -1. */
+/*
+ * A connection to the channel socket that carries the listener, or -1. The socket stays from one proxy to the next; when
+ * nobody listens there, no proxy will come for now, and the listener is closed: a client is then refused at once, where
+ * it would wait in the backlog for ever. It is made again with the first connection that succeeds.
+ */
 static int
-hand_over(const struct kg_route *route)
+hand_over(struct kg_route *route)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	const char word = KG_HAND_OVER;
@@ -59,10 +63,16 @@ hand_over(const struct kg_route *route)
 	if (fd < 0)
 		return -1;
 	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0) {
-		failed = kg_send_bytes(fd, &word, 1, route->listener, MSG_DONTWAIT);
+		if (route->listener < 0)
+			route->listener = listen_on_loopback();
+		failed = route->listener < 0 ? errno : kg_send_bytes(fd, &word, 1, route->listener, MSG_DONTWAIT);
 		if (!failed)
 			return fd;
 		errno = failed;
+	} else if ((errno == ECONNREFUSED || errno == ENOENT) && route->listener >= 0) {
+		close(route->listener);
+		route->listener = -1;
+		errno = ECONNREFUSED;
 	}
 	failed = errno;
 	close(fd);

@@ -34,6 +34,10 @@ qemu-user-static cmd:qemu-aarch64-static
 scdoc            cmd:scdoc
 nodejs           cmd:node
 npm              cmd:npm
+iproute2         file:/sbin/ip
+openssl          cmd:openssl
+curl             cmd:curl
+wget             cmd:wget
 ca-certificates  file:/etc/ssl/certs/ca-certificates.crt
 '
 kr_packages_lint='

@@ -113,6 +113,15 @@ end_process(struct kr_egress *e)
 	e->pid = 0;
 }
 
+/* Who waits on it is told at once: a connection that nobody will take any more would hang. */
+static void
+close_channel(struct kr_egress *e)
+{
+	if (e->channel >= 0)
+		(void)unlink(e->socket_path);
+	kr_close_p(&e->channel);
+}
+
 int
 kr_egress_open(const struct kr_egress_want *want, struct kr_egress **out, struct kr_error *err)
 {
@@ -140,9 +149,7 @@ kr_egress_end(struct kr_egress *e)
 		return;
 	end_process(e);
 	kr_broker_free(e->broker);
-	if (e->channel >= 0)
-		(void)unlink(e->socket_path);
-	kr_close_p(&e->channel);
+	close_channel(e);
 	free(e->socket_path);
 	free(e);
 }
@@ -170,6 +177,8 @@ kr_egress_step(struct kr_egress *e)
 	end_process(e);
 	if (e->restarts++ < RESTARTS)
 		restarted = start_process(e, NULL) == 0;
+	if (!restarted)
+		close_channel(e);
 	if (e->want.on_lost)
 		e->want.on_lost(e->want.broker.context, restarted);
 }

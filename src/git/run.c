@@ -220,6 +220,8 @@ env_fill(struct kr_arena *arena, const struct kr_git_where *where, struct kr_str
 	/* A git older than 2.44 does not know the first; the second stops its fetch all the same. */
 	add_env(arena, env, "GIT_NO_LAZY_FETCH", "1");
 	add_env(arena, env, "GIT_ALLOW_PROTOCOL", "");
+	/* For reflogs. Where the person's is not configured git asks the name server for this host's name, and waits. */
+	add_env(arena, env, "GIT_COMMITTER_EMAIL", "kraft@localhost");
 	add_env(arena, env, "GIT_DIR", where->git_dir);
 	if (!where->git_dir)
 		add_env(arena, env, "GIT_CEILING_DIRECTORIES", "/");

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Which tools get out through the proxy variables as they are, and which need a word more. The table below is what the
+documentation says; each row is one small fetch over TLS from a server of the test network."""
+# kraft-test: timeout 240
+from egresslive import *
+
+import io
+import tarfile
+import zipfile
+
+HOSTS = ["web.tls.example", "plain.example"]
+HOME = policy(HOSTS)
+lab.tls("web.tls.example", netlab.http(lambda request: serve_file(request)))
+lab.serve("plain.example")
+HOME.commit("ca.pem", read(lab.ca), 0o644)
+FILES = {"/hello": b"hello from far away\n"}
+CA = 'export SSL_CERT_FILE=$PWD/ca.pem CURL_CA_BUNDLE=$PWD/ca.pem GIT_SSL_CAINFO=$PWD/ca.pem NODE_EXTRA_CA_CERTS=$PWD/ca.pem REQUESTS_CA_BUNDLE=$PWD/ca.pem PIP_CERT=$PWD/ca.pem\n'
+URL = "https://web.tls.example/hello"
+
+
+def serve_file(request):
+    body = FILES.get(request.target.partition("?")[0])
+    if body is None:
+        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    kind = b"text/html" if request.target.endswith("/") else b"application/octet-stream"
+    return b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + (body if request.method != "HEAD" else b"")
+
+
+def there(program):
+    return shutil.which(program, path="/usr/bin:/bin:/usr/local/bin:/usr/local/go/bin")
+
+
+def goes_out(t, script, expected, what):
+    """Whether the script prints the far file; and that, when it does not, not a packet left."""
+    before = len(lab.reached(lab.names.rules["web.tls.example"][0]))
+    with lab.capture() as wire:
+        result = HOME.sh(CA + script, timeout=90)
+    reached = len(lab.reached(lab.names.rules["web.tls.example"][0])) > before
+    got = "hello from far away" in result.out
+    t.note("%s: %s" % (what, "gets out" if got else "does not get out"))
+    t.works(got == expected, "%s: expected %s" % (what, "to get out" if expected else "not to get out"), result)
+    t.works(reached == expected and bool(wire.packets) == expected, "%s: and the wire agrees" % what, reached, wire.packets[:3])
+
+
+@promise("OS-ENV-03", "curl and wget")
+def _(t):
+    goes_out(t, "curl -sS -m 20 " + URL, True, "curl")
+    goes_out(t, "curl -sS -m 20 --noproxy '*' " + URL, False, "curl, told to ignore the proxy")
+    goes_out(t, "wget -q -T 20 -t 1 -O - --ca-certificate=ca.pem " + URL, True, "wget")
+    plain = HOME.sh("curl -sS -m 20 http://plain.example/; wget -q -T 20 -t 1 -O - http://plain.example/")
+    t.works(plain.out.count("from 93.184.") == 2, "plain http, both", plain)
+    local = HOME.sh("python3 -m http.server 8099 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 1; curl -sS -m 9 http://localhost:8099/README; wget -q -T 9 -t 1 -O - http://127.0.0.1:8099/README; kill $!")
+    t.works(local.out.count("a sample") == 2, "NO_PROXY: a server inside is reached directly", local)
+    refused = HOME.sh(CA + "curl -sS -m 20 http://closed.example/; curl -sS -m 20 https://closed.example/")
+    t.works("kraft: " in refused.out and "closed.example" in refused.out and "403" in refused.err, "a refusal is shown", refused)
+
+
+@promise("OS-ENV-03", "git over https")
+def _(t):
+    bare = os.path.join(HOME.root, "far.git")
+    git(HOME.repo, "clone", "-q", "--bare", HOME.repo, bare)
+    git(bare, "repack", "-adq")
+    git(bare, "update-server-info")
+    for top, _, files in os.walk(bare):
+        for name in files:
+            path = os.path.join(top, name)
+            with open(path, "rb") as f:
+                FILES["/far.git/" + os.path.relpath(path, bare)] = f.read()
+    goes_out(t, "git clone -q https://web.tls.example/far.git \"$HOME/cloned\" && test -f \"$HOME/cloned/README\" && echo hello from far away", True, "git clone")
+
+
+@promise("OS-ENV-03", "node's own http and fetch, with and without NODE_USE_ENV_PROXY; npm")
+def _(t):
+    major, minor = [int(n) for n in subprocess.run(["node", "--version"], stdout=subprocess.PIPE, check=True).stdout.decode()[1:].split(".")[:2]]
+    reads = (major == 22 and minor >= 21) or (major == 24 and minor >= 5) or major > 24
+    https = "require('https').get('%s', r => r.pipe(process.stdout)).on('error', e => console.error(e.message))" % URL
+    fetch = "fetch('%s').then(r => r.text()).then(console.log, e => console.error(e.message))" % URL
+    goes_out(t, "node -e \"%s\"" % https, reads, "node %d.%d https" % (major, minor))
+    goes_out(t, "node -e \"%s\"" % fetch, reads, "node %d.%d fetch" % (major, minor))
+    goes_out(t, "unset NODE_USE_ENV_PROXY; node -e \"%s\"" % fetch, False, "node %d.%d without NODE_USE_ENV_PROXY" % (major, minor))
+    by_hand = """node -e "
+const http = require('http'), tls = require('tls'), p = new URL(process.env.HTTPS_PROXY);
+http.request({host: p.hostname, port: p.port, method: 'CONNECT', path: 'web.tls.example:443'}).on('connect', (r, s) => {
+  const t = tls.connect({socket: s, servername: 'web.tls.example'}, () => t.write('GET /hello HTTP/1.1\\r\\nHost: web.tls.example\\r\\nConnection: close\\r\\n\\r\\n'));
+  t.pipe(process.stdout);
+}).end()" """
+    goes_out(t, by_hand, True, "node with an agent that reads the variables")
+    package = io.BytesIO()
+    with tarfile.open(fileobj=package, mode="w:gz") as tar:
+        for name, text in (("package/package.json", b'{"name": "far-package", "version": "1.0.0"}'), ("package/index.js", b"// hello from far away\n")):
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text))
+    FILES["/far-package/-/far-package-1.0.0.tgz"] = package.getvalue()
+    FILES["/far-package"] = json.dumps({"name": "far-package", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {
+        "name": "far-package", "version": "1.0.0", "dist": {"tarball": "https://web.tls.example/far-package/-/far-package-1.0.0.tgz"}}}}).encode()
+    goes_out(t, "export npm_config_cafile=$PWD/ca.pem; mkdir p && cd p && echo '{}' >package.json && npm install --no-audit --no-fund --no-update-notifier --fetch-retries=0 --registry https://web.tls.example/ far-package >&2; cat node_modules/far-package/index.js", True, "npm install")
+
+
+@promise("OS-ENV-03", "python: urllib, and pip")
+def _(t):
+    goes_out(t, "python3 -c \"import urllib.request; print(urllib.request.urlopen('%s', timeout=20).read().decode())\"" % URL, True, "python3 urllib")
+    raw = "python3 -c \"import socket, ssl; s = ssl.create_default_context().wrap_socket(socket.create_connection(('93.184.0.1', 443), 5), server_hostname='web.tls.example'); print(s)\""
+    goes_out(t, raw, False, "python3 with a socket of its own")
+    if not there("pip3"):
+        t.note("pip is not installed here")
+        return
+    wheel = io.BytesIO()
+    with zipfile.ZipFile(wheel, "w") as z:
+        z.writestr("far_module.py", "print('hello from far away')\n")
+        z.writestr("far_module-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: far-module\nVersion: 1.0\n")
+        z.writestr("far_module-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr("far_module-1.0.dist-info/RECORD", "far_module.py,,\nfar_module-1.0.dist-info/METADATA,,\nfar_module-1.0.dist-info/WHEEL,,\nfar_module-1.0.dist-info/RECORD,,\n")
+    FILES["/simple/far-module/far_module-1.0-py3-none-any.whl"] = wheel.getvalue()
+    page = b"<!DOCTYPE html><html><body><a href=\"far_module-1.0-py3-none-any.whl\">far_module-1.0-py3-none-any.whl</a></body></html>"
+    FILES["/simple/far-module/"] = page
+    goes_out(t, "/usr/bin/pip3 install -q --retries 0 --timeout 20 --disable-pip-version-check --no-deps --target \"$HOME/pip\" --index-url https://web.tls.example/simple far-module >&2; PYTHONPATH=\"$HOME/pip\" python3 -c 'import far_module'", True, "pip")
+
+
+JAVA = """
+import java.io.*; import java.net.*; import java.security.*; import java.security.cert.*; import javax.net.ssl.*;
+public class Fetch {
+  public static void main(String[] a) throws Exception {
+    KeyStore keys = KeyStore.getInstance(KeyStore.getDefaultType()); keys.load(null);
+    keys.setCertificateEntry("lab", CertificateFactory.getInstance("X.509").generateCertificate(new FileInputStream("ca.pem")));
+    TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm()); trust.init(keys);
+    SSLContext context = SSLContext.getInstance("TLS"); context.init(null, trust.getTrustManagers(), null);
+    HttpsURLConnection c = (HttpsURLConnection) new URL(a[0]).openConnection();
+    c.setSSLSocketFactory(context.getSocketFactory()); c.setConnectTimeout(5000);
+    System.out.println(new String(c.getInputStream().readAllBytes()));
+  }
+}
+"""
+GO = """package main
+import ("fmt"; "io"; "net/http"; "os")
+func main() {
+	r, err := http.Get(os.Args[1])
+	if err != nil { fmt.Fprintln(os.Stderr, err); os.Exit(1) }
+	io.Copy(os.Stdout, r.Body)
+}
+"""
+
+
+@promise("OS-ENV-03", "Java and Go, where they are installed")
+def _(t):
+    if there("java") and there("javac"):
+        options = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128"
+        goes_out(t, "unset JAVA_TOOL_OPTIONS; cat >Fetch.java <<'END'\n%sEND\njava Fetch.java %s" % (JAVA, URL), False, "Java")
+        goes_out(t, "export JAVA_TOOL_OPTIONS='%s'; cat >Fetch.java <<'END'\n%sEND\njava Fetch.java %s" % (options, JAVA, URL), True, "Java with JAVA_TOOL_OPTIONS")
+    else:
+        t.note("Java is not installed here")
+    if there("go"):
+        goes_out(t, "export PATH=$PATH:/usr/local/go/bin GOFLAGS=-mod=mod GOTOOLCHAIN=local; mkdir g && cd g && cat >m.go <<'END'\n%sEND\ngo run m.go %s" % (GO, URL), True, "Go")
+    else:
+        t.note("Go is not installed here")
+    t.works(there("curl"), "the others are there")
+
+
+if __name__ == "__main__":
+    main()
