@@ -229,17 +229,24 @@ start_socket(const struct kr_address *address, unsigned port)
 	return kr_steal_fd(fd);
 }
 
-/* 0: connected or failed, with the errno number in *failed; 1: neither yet. */
+/*
+ * 0: connected or failed, with the errno number in *failed; 1: neither yet. A socket that was connected without waiting
+ * stays "connecting" for the kernel until connect is called again; one that is handed over must not be fit for another
+ * connection.
+ */
 static int
 look_at(int fd, int *failed)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLOUT };
 	socklen_t size = sizeof(*failed);
+	const struct sockaddr_in6 peer = { .sin6_family = AF_INET6 }; /* is not looked at */
 
 	*failed = 0;
 	if (poll(&ready, 1, 0) <= 0)
 		return 1;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, failed, &size) < 0)
+		*failed = errno;
+	if (!*failed && connect(fd, (struct sockaddr *)&peer, sizeof(peer)) < 0 && errno != EISCONN)
 		*failed = errno;
 	return 0;
 }

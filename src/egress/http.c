@@ -17,8 +17,16 @@ struct kr_http {
 	bool answering;           /* the response's head is out */
 	bool old_client;          /* HTTP/1.0: no interim responses, no chunks */
 	bool upstream;
+	bool waits; /* the client expects a word before it sends the body, and has sent nothing of it */
 	unsigned interims;
 };
+
+/* A client that never sends the body it announced is not waited for as long as one in the midst of it (HTTP-10). */
+static void
+set_deadline(struct kr_connection *connection)
+{
+	kr_connection_set_deadline(connection, connection->http->waits ? KR_HEAD_MS : KR_BODY_IDLE_MS);
+}
 
 void
 kr_http_free(struct kr_http *http)
@@ -119,8 +127,9 @@ kr_http_begin(struct kr_connection *connection, const struct kr_http_begin *begi
 	http->old_client = head->minor == 0;
 	http->upstream = begin->upstream;
 	kr_body_begin(&http->request, false, head->framing, head->length);
+	http->waits = head->expects && intake->n == intake->scan.at;
 	connection->stage = KR_STAGE_HTTP;
-	kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+	set_deadline(connection);
 	send_request(connection, (struct iovec){ out.data, out.len }, intake->bytes + intake->scan.at,
 		intake->n - intake->scan.at);
 	if (connection->stage == KR_STAGE_HTTP)
@@ -139,7 +148,8 @@ go_up(struct kr_connection *connection)
 		return;
 	switch (kr_side_read(egress, &connection->client, &n)) {
 	case KR_READ_SOME:
-		kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+		connection->http->waits = false;
+		set_deadline(connection);
 		send_request(connection, (struct iovec){ 0 }, egress->scratch, n);
 		break;
 	case KR_READ_NONE:
@@ -269,7 +279,7 @@ read_response_head(struct kr_connection *connection)
 		refuse_response(connection, "the server closed the connection without an answer");
 		return;
 	}
-	kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+	set_deadline(connection);
 	do
 		state = kr_head_scan(&intake->scan, intake->bytes, intake->n);
 	while (state == KR_SCAN_WHOLE && on_response_head(connection));
