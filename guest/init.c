@@ -316,8 +316,10 @@ check_mounts(struct init *init)
 static void
 open_route(struct init *init)
 {
-	int failed = init->route.path ? kg_route_open(&init->route) : 0;
+	int failed = init->route.path ? kg_route_open(&init->route, init->pipe) : 0;
 
+	if (failed == EPIPE)
+		_exit(KG_EXIT_REFUSED);
 	if (failed)
 		fail(init, KG_FAULT_ROUTE, failed, "the way out of the os sandbox");
 }

@@ -82,18 +82,20 @@ hand_over(struct kg_route *route)
 
 /* 0, or errno when the proxy did not take it. */
 static int
-wait_taken(int channel)
+wait_taken(int channel, int pipe)
 {
-	struct pollfd ready = { .fd = channel, .events = POLLIN };
+	struct pollfd ready[] = { { .fd = channel, .events = POLLIN }, { .fd = pipe } };
 	char word = 0;
 
-	if (poll(&ready, 1, TAKEN_MS) != 1)
+	if (poll(ready, KG_COUNT(ready), TAKEN_MS) < 1)
 		return ETIMEDOUT;
+	if (ready[1].revents)
+		return EPIPE;
 	return recv(channel, &word, 1, MSG_DONTWAIT) == 1 && word == KG_TAKEN ? 0 : ECONNREFUSED;
 }
 
 int
-kg_route_open(struct kg_route *route)
+kg_route_open(struct kg_route *route, int pipe)
 {
 	route->listener = listen_on_loopback();
 	if (route->listener < 0)
@@ -101,7 +103,7 @@ kg_route_open(struct kg_route *route)
 	route->channel = hand_over(route);
 	if (route->channel < 0)
 		return errno;
-	return wait_taken(route->channel);
+	return wait_taken(route->channel, pipe);
 }
 
 void

@@ -14,8 +14,9 @@ struct kg_route {
 	int64_t again_at; /* when it is lost: the next try, CLOCK_MONOTONIC in ms */
 };
 
-/* Makes the listener, hands it over and waits for the proxy's word, some seconds at most. 0 or errno. */
-int kg_route_open(struct kg_route *route);
+/* Makes the listener, hands it over and waits for the proxy's word, some seconds at most. 0 or errno; EPIPE: the other
+ * end of `pipe` is gone, and who is left should be too. */
+int kg_route_open(struct kg_route *route, int pipe);
 /* The channel is readable: the proxy is gone (or says what nobody asked for, which is the same). */
 void kg_route_lost(struct kg_route *route);
 /* Hands the listener over again when it is time to; never blocks. */

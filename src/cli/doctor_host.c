@@ -115,6 +115,18 @@ check_guest(struct kr_doctor *d)
 }
 
 static void
+check_egress(struct kr_doctor *d)
+{
+	struct kr_error err = { 0 };
+	const char *program = kr_host_egress_program(d->arena, &d->host, &err);
+
+	if (program)
+		kr_doctor_add(d, "egress program", KR_VERDICT_OK, "", "'%s'", program);
+	else
+		kr_doctor_add_error(d, "egress program", &err);
+}
+
+static void
 check_git(struct kr_doctor *d)
 {
 	static const char *const argv[] = { "version", NULL };
@@ -285,6 +297,7 @@ kr_doctor_host(struct kr_doctor *d)
 	check_file_system(d);
 	check_disk(d);
 	check_guest(d);
+	check_egress(d);
 	check_git(d);
 	check_architecture(d);
 	check_sandbox(d);

@@ -258,6 +258,23 @@ make_plan(struct run *run, struct job *job, struct kr_error *err)
 	return kr_plan_build(run->arena, &run->host, request, NULL, err);
 }
 
+/* What goes on while bubblewrap starts. A failure is the proxy's: without it the init runs nothing, and the session is to
+ * be ended. */
+static int
+start_beside(struct run *run, struct job *job, struct kr_relay_side sides[KR_RELAY_SIDES], struct kr_error *err)
+{
+	if (job->network && kr_session_network_serve(job->network, err) < 0)
+		return -1;
+	if (job->network)
+		sides[1] = (struct kr_relay_side){ kr_session_network_fd(job->network), kr_session_network_ready,
+			job->network };
+	start_changes(run);
+	sides[0] = (struct kr_relay_side){ run->changes.running ? run->changes.git.out_fd : -1, take_changes,
+		&run->changes };
+	kr_session_sweep(run->host.places.run_dir);
+	return 0;
+}
+
 static int
 launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct kr_error *err)
 {
@@ -284,9 +301,6 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 
 	if (!relay)
 		return -1;
-	if (job->network)
-		sides[1] = (struct kr_relay_side){ kr_session_network_fd(job->network), kr_session_network_ready,
-			job->network };
 	run->changes.quiet = job->terminal;
 	kr_relay_worker_ends(relay, &start.stdin_fd, &start.stdout_fd, &start.stderr_fd);
 	if (job->terminal) {
@@ -299,11 +313,12 @@ launch_and_follow(struct run *run, struct job *job, struct kr_log *log, struct k
 	}
 	result = kr_session_launch(run->arena, &start, &session, err);
 	if (result == 0) {
-		start_changes(run);
-		sides[0] = (struct kr_relay_side){ run->changes.running ? run->changes.git.out_fd : -1, take_changes,
-			&run->changes };
-		kr_session_sweep(run->host.places.run_dir);
-		result = kr_relay_follow(relay, &session, &job->end, err);
+		bool is_served = start_beside(run, job, sides, err) == 0;
+
+		if (!is_served)
+			kr_close_p(&session.lifeline_fd);
+		result = kr_relay_follow(relay, &session, &job->end, is_served ? err : NULL);
+		result = is_served ? result : -1;
 	}
 	run->changes.quiet = false;
 	kr_relay_free(relay);
@@ -418,7 +433,7 @@ tell_network(const struct run *run, const struct job *job)
 		say("%zu host%s refused in the %s phase:", notes->refused_count, notes->refused_count == 1 ? " was" : "s were",
 			kr_phase_name(job->phase));
 	for (size_t i = 0; i < notes->refused_count; i++)
-		say("    %s: %s", notes->refused[i].target, notes->refused[i].reason);
+		say("    %s", notes->refused[i].reason);
 	if (notes->more)
 		say("    and more");
 	tell_grants(run, job, notes);

@@ -82,7 +82,7 @@ option_is(int fd, int option, int wanted)
 bool
 kr_listener_check(int fd)
 {
-	struct sockaddr_in name;
+	struct sockaddr_in name = { 0 };
 	socklen_t n = sizeof(name);
 
 	return option_is(fd, SO_DOMAIN, AF_INET) && option_is(fd, SO_TYPE, SOCK_STREAM) &&
@@ -159,6 +159,7 @@ accept_one(struct kr_egress *egress, int listener_fd)
 	int fd;
 
 	do
+		/* cppcheck-suppress nullPointer ; nobody wants the address */
 		fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
@@ -222,26 +223,25 @@ kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel)
 
 /* ---- connections ---- */
 
-/* One more is looked for only where the last round found more than one: alone it would cost a call for
- * nothing. */
+/* Alone, looking for one more would cost a call for nothing; where they come round after round, it saves
+ * rounds. */
 void
 kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, unsigned events)
 {
-	int found = 0, most = channel->again ? ACCEPT_ROUNDS : 1;
+	int most = egress->round - channel->last_round <= 1 ? ACCEPT_ROUNDS : 1;
 
+	channel->last_round = egress->round;
 	if (events & KR_POLL_END) { /* it listens no more */
 		close_channel(egress, channel);
 		return;
 	}
-	while (found < most && egress->free_n) {
+	for (int i = 0; i < most && egress->free_n; i++) {
 		int fd = accept_one(egress, channel->listener.fd);
 
 		if (fd < 0)
 			break;
 		kr_connection_accept(egress, fd);
-		found++;
 	}
-	channel->again = found == most;
 }
 
 void

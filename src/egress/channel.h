@@ -17,7 +17,7 @@
 struct kr_channel {
 	struct kr_watch watch, listener;
 	struct kr_channel *next;
-	bool again; /* the last round of accepting found more than one */
+	uint32_t last_round; /* in which somebody connected */
 };
 
 void kr_channels_accept(struct kr_egress *egress);

@@ -33,8 +33,8 @@ struct kr_ask {
 };
 
 enum kr_answer_type {
-	KR_ANSWER_DIRECT = 1, /* the socket is connected to the host itself */
-	KR_ANSWER_UPSTREAM,   /* the socket is connected to the person's own proxy; text: the value of
+	KR_ANSWER_DIRECT = 1, /* the socket is connected to the host itself, and never blocks */
+	KR_ANSWER_UPSTREAM,   /* the socket is connected to the person's own proxy, likewise; text: the value of
 	                       * Proxy-Authorization for it, "" for none */
 	KR_ANSWER_REFUSED,    /* by the policy: 403; text: the reason, one line, printable ASCII, no "kraft: " */
 	KR_ANSWER_FAILED,     /* allowed, but no connection: text as above; status 502, 503 or 504 */

@@ -123,18 +123,23 @@ close_channel(struct kr_egress *e)
 }
 
 int
-kr_egress_start(const struct kr_egress_want *want, struct kr_egress **out, struct kr_error *err)
+kr_egress_open(const struct kr_egress_want *want, struct kr_egress **out, struct kr_error *err)
 {
 	struct kr_egress *e = kr_xcalloc(1, sizeof(*e));
 
 	*e = (struct kr_egress){ .want = *want, .channel = -1 };
-	if (listen_on_channel(e, err) < 0 || kr_broker_new(&want->broker, &e->broker, err) < 0 ||
-		start_process(e, err) < 0) {
+	if (listen_on_channel(e, err) < 0 || kr_broker_new(&want->broker, &e->broker, err) < 0) {
 		kr_egress_end(e);
 		return -1;
 	}
 	*out = e;
 	return 0;
+}
+
+int
+kr_egress_serve(struct kr_egress *e, struct kr_error *err)
+{
+	return start_process(e, err);
 }
 
 void

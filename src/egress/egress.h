@@ -20,8 +20,10 @@ struct kr_egress_want {
 
 struct kr_egress;
 
-/* KR_E_LIMIT: the socket's path is too long for the system. On failure nothing runs and no socket is left. */
-int kr_egress_start(const struct kr_egress_want *want, struct kr_egress **out, struct kr_error *err);
+/* Makes the socket, which queues who comes. KR_E_LIMIT: its path is too long for the system. */
+int kr_egress_open(const struct kr_egress_want *want, struct kr_egress **out, struct kr_error *err);
+/* Starts the kraft-egress; once. */
+int kr_egress_serve(struct kr_egress *egress, struct kr_error *err);
 /* Ends the kraft-egress with all its connections and removes the socket. NULL is allowed. */
 void kr_egress_end(struct kr_egress *egress);
 

@@ -32,7 +32,7 @@ kr_watch_set(struct kr_egress *egress, struct kr_watch *watch, int events)
 		kr_poller_change(egress->poller_fd, watch->fd, (unsigned)events, watch);
 	else if (kr_poller_add(egress->poller_fd, watch->fd, (unsigned)events, watch) < 0)
 		return false;
-	watch->events = (int8_t)events;
+	watch->events = events;
 	return true;
 }
 
@@ -203,6 +203,7 @@ kr_egress_round(struct kr_egress *egress, int most_ms)
 	struct kr_poll_event ready[EVENTS];
 	int n;
 
+	egress->round++;
 	egress->now_ms = now_ms();
 	n = time_out(egress);
 	n = kr_poller_wait(

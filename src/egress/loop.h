@@ -24,14 +24,16 @@ enum kr_watch_kind {
 };
 
 struct kr_watch {
-	int fd;        /* -1: none */
-	uint8_t kind;  /* enum kr_watch_kind */
-	int8_t events; /* as last told to the poller; -1: not in it */
+	int fd;       /* -1: none */
+	uint8_t kind; /* enum kr_watch_kind */
+	int events;   /* as last told to the poller; -1: not in it */
 };
 
 enum {
 	KR_SCRATCH_BYTES = 64 << 10,
-	KR_PIPES_MAX = 64,                             /* at once; a direction that gets none goes on copying */
+	KR_PIPES_MAX = 16,       /* at once; a direction that gets none goes on copying */
+	KR_PIPES_KEPT = 4,       /* empty ones, for the next */
+	KR_PIPE_BYTES = 1 << 20, /* all together a quarter of the person's share (pipe(7)) */
 	KR_WRITTEN_BYTES = KR_HEAD_BYTES + (16 << 10), /* a head written anew: what it was and what we add */
 };
 
@@ -44,6 +46,7 @@ struct kr_channel;
 
 struct kr_egress {
 	int poller_fd;
+	uint32_t round;
 	int64_t now_ms;  /* of this round */
 	int64_t scan_ms; /* when to look for what is overdue; INT64_MAX: nothing has a deadline */
 	struct kr_watch control, channels;
@@ -66,7 +69,7 @@ struct kr_egress {
 	struct kr_channel *open_channels, *dead_channels;
 	unsigned channel_n;
 
-	struct kr_pipe pipes[KR_PIPES_MAX]; /* the empty ones */
+	struct kr_pipe pipes[KR_PIPES_KEPT]; /* the empty ones */
 	unsigned pipe_n, pipes_made;
 
 	char scratch[KR_SCRATCH_BYTES];

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ROUNDS = 8, SPLICE_BYTES = 1 << 20, SEND = MSG_DONTWAIT | MSG_NOSIGNAL };
+enum { ROUNDS = 8, SEND = MSG_DONTWAIT | MSG_NOSIGNAL };
 
 /* ---- sending ---- */
 
@@ -123,7 +123,7 @@ take_pipe(struct kr_egress *egress, struct kr_side *side)
 	} else if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) == 0) {
 		*pipe = (struct kr_pipe){ fds[0], fds[1] };
 		egress->pipes_made++;
-		(void)fcntl(fds[1], F_SETPIPE_SZ, SPLICE_BYTES); /* past the user's share it stays small */
+		(void)fcntl(fds[1], F_SETPIPE_SZ, KR_PIPE_BYTES); /* past the user's share it stays small */
 	} else {
 		free(kr_steal(pipe));
 	}
@@ -135,7 +135,7 @@ kr_side_drop_pipe(struct kr_egress *egress, struct kr_side *side)
 {
 	if (!side->pipe)
 		return;
-	if (side->piped == 0) {
+	if (side->piped == 0 && egress->pipe_n < KR_PIPES_KEPT) {
 		egress->pipes[egress->pipe_n++] = *side->pipe;
 	} else {
 		(void)close(side->pipe->read_fd);
@@ -192,7 +192,7 @@ static enum move
 through_pipe(struct kr_egress *egress, struct kr_side *from, struct kr_side *to)
 {
 	ssize_t got = splice(
-		from->watch.fd, NULL, from->pipe->write_fd, NULL, SPLICE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		from->watch.fd, NULL, from->pipe->write_fd, NULL, KR_PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 
 	if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
 		return BROKEN;

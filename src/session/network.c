@@ -48,16 +48,13 @@ on_refused(void *context, const struct kr_refusal *refusal)
 {
 	struct kr_session_network *n = context;
 	const struct kr_verdict *v = refusal->verdict;
-	char target[KR_TARGET_TEXT];
 
 	note_event(n, "sandbox_egress_refused", kr_refusal_json(refusal, n->want.session));
 	if (refusal->suppressed || n->notes.refused_count == KR_COUNT(n->refused)) {
 		n->notes.more = true;
 		return;
 	}
-	kr_target_format(&v->target, target);
 	n->refused[n->notes.refused_count++] = (struct kr_session_refused){
-		.target = kr_arena_dup(n->arena, target),
 		.reason = kr_arena_dup(n->arena, v->reason),
 		.grant = v->grant[0] ? kr_arena_dup(n->arena, v->grant) : NULL,
 	};
@@ -96,10 +93,16 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 
 	*n = (struct kr_session_network){ .arena = arena, .want = *want };
 	n->notes.refused = n->refused;
-	if (!egress.program || kr_egress_start(&egress, &n->egress, err) < 0)
+	if (!egress.program || kr_egress_open(&egress, &n->egress, err) < 0)
 		return -1;
 	*out = n;
 	return 0;
+}
+
+int
+kr_session_network_serve(struct kr_session_network *n, struct kr_error *err)
+{
+	return kr_egress_serve(n->egress, err);
 }
 
 void

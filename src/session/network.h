@@ -17,11 +17,14 @@ struct kr_session_network_want {
 
 struct kr_session_network;
 
-/* The proxy is there when this returns 0; without it nothing is launched (POL-09). */
+/* Before the launch: makes the channel socket. */
 int kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_want *want,
 	struct kr_session_network **out, struct kr_error *err);
 void kr_session_network_close(struct kr_session_network *network); /* NULL is allowed; what it noted stays in the arena */
 
+/* Right after the launch, so that nobody waits for it: starts the proxy. The init runs nothing before it has the proxy's
+ * word (POL-09), so a failure only has to end the session. */
+int kr_session_network_serve(struct kr_session_network *network, struct kr_error *err);
 /* Path of the channel socket for the launch. */
 const char *kr_session_network_socket(const struct kr_session_network *network);
 /* A side of the relay's (session/relay.h): never finished. */
@@ -29,8 +32,7 @@ int kr_session_network_fd(const struct kr_session_network *network);
 bool kr_session_network_ready(void *network);
 
 struct kr_session_refused {
-	const char *target;  /* "host:port" */
-	const char *reason;  /* continues "host:port " */
+	const char *reason;  /* a sentence that names host and port */
 	const char *grant;   /* the allow entry that would help; NULL: none would, or one may not be advised */
 };
 struct kr_session_network_notes {

@@ -37,7 +37,7 @@ def _(t):
     home = Home()
     result, found = doctor(home)
     t.works(result.code == 0 and not [r for r in found if r["verdict"] == "fail"], "no row fails", result)
-    for name in ("user", "directories", "run directory", "disk", "guest program", "git", "architecture", "bubblewrap",
+    for name in ("user", "directories", "run directory", "disk", "guest program", "egress program", "git", "architecture", "bubblewrap",
                  "sandbox", "repos.yaml", "checkout sample", "sandbox sample"):
         t.works(rows(found, name, "ok"), "row '%s'" % name, found)
     shown = home.kraft("admin", "doctor")
@@ -115,7 +115,8 @@ def _(t):
     home = Home()
     for env, name, word in (({"KRAFT_BWRAP": "/nonexistent/bwrap"}, "bubblewrap", "bwrap"),
                             ({"KRAFT_BWRAP": home.wrapper(version="bubblewrap 0.4.1")}, "bubblewrap", "0.4.1"),
-                            ({"KRAFT_GUEST_DIR": "/nonexistent"}, "guest program", "guest")):
+                            ({"KRAFT_GUEST_DIR": "/nonexistent"}, "guest program", "guest"),
+                            ({"KRAFT_EGRESS": "/nonexistent"}, "egress program", "KRAFT_EGRESS")):
         result, found = doctor(home, env=env)
         failed = rows(found, name, "fail")
         t.attack(result.code == 1 and failed and word in failed[0]["detail"], name, result)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# kraft-test: timeout 900
 """Launcher and init (OS-LCH): the chain of processes, signals, exit codes, ends of every kind, and kills at random
 moments (PROC, LIFE). Nothing may survive its session and nothing may hang."""
 import pty

@@ -53,7 +53,7 @@ s.sendall(b'CONNECT nowhere.example:443 HTTP/1.1\\r\\nHost: nowhere.example:443\
 print(s.makefile('rb').read().decode())
 """)
     t.works(said.out.startswith("HTTP/1.1 403 ") and "kraft: " in said.out, "a refusal with its reason", said)
-    names = home.sh("env | grep -i _proxy= | sort")
+    names = home.sh("env | grep -i '^[a-z]*_proxy=' | sort")
     t.works(names.out == "".join(sorted("%s=%s\n" % (n, v) for v, of in (
         ("http://127.0.0.1:3128", ("http_proxy", "https_proxy", "all_proxy")), ("localhost,127.0.0.1,::1", ("no_proxy",)))
         for n in of + tuple(n.upper() for n in of))), "every proxy variable, in both cases", names)

@@ -554,11 +554,11 @@ def _(t):
     named = [o for o in options if o[0] in ("--file", "--bind-data", "--ro-bind-data", "--seccomp", "--args")]
     t.works(any(o[0] == "--seccomp" for o in named), "the filter is handed over by descriptor", named)
     writable = home.py("""
-import os
+import os, stat
 for top in ('.', os.environ['HOME'], '/tmp', '/dev/shm'):
     for d, ds, fs in os.walk(top):
-        for n in fs:
-            if os.access(os.path.join(d, n), os.W_OK):
+        for n in fs:  # the channel's socket is there to be connected to
+            if os.access(os.path.join(d, n), os.W_OK) and not stat.S_ISSOCK(os.lstat(os.path.join(d, n)).st_mode):
                 print(os.path.realpath(os.path.join(d, n)))
 """).out.split("\n")
     kraft_own = [w for w in writable if w and not w.startswith((worktree + "/", own + "/", home.run_dir + "/results/"))]

@@ -1,0 +1,150 @@
+/*
+ * The whole machine of one connection: the client's and the server's bytes in any pieces, kraft's answers of
+ * any kind, ends at any time. What a server is sent for a plain request is one message that llhttp reads
+ * without complaint, or the beginning of one; nothing is asked twice.
+ */
+#include <llhttp.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "egress/connection.h"
+#include "egress/loop.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ROUNDS = 4 };
+
+static struct kr_egress egress;
+
+struct play {
+	int client, control, server;
+	bool asked, answered, plain;
+	bool complete; /* the server has a whole message */
+	struct kr_ask ask;
+	llhttp_t reader;
+	llhttp_settings_t settings;
+};
+
+static int
+on_complete(llhttp_t *parser)
+{
+	((struct play *)parser->data)->complete = true;
+	return HPE_PAUSED;
+}
+
+static void
+read_server(struct play *play)
+{
+	static char bytes[1 << 16];
+	ssize_t n;
+
+	while (play->server >= 0 && (n = recv(play->server, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
+		if (!play->plain)
+			continue;
+		KR_BUG_IF(play->complete); /* something rides behind the request */
+		llhttp_errno_t result = llhttp_execute(&play->reader, bytes, (size_t)n);
+
+		KR_BUG_IF(result != HPE_OK && !play->complete);
+		KR_BUG_IF(play->complete && llhttp_get_error_pos(&play->reader) != bytes + n);
+	}
+}
+
+static void
+go_on(struct play *play)
+{
+	static char bytes[1 << 16];
+	struct kr_target target;
+
+	for (int i = 0; i < ROUNDS && !egress.broken; i++)
+		kr_egress_round(&egress, 0);
+	while (play->client >= 0 && recv(play->client, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	read_server(play);
+	if (recv(play->control, &play->ask, sizeof(play->ask), MSG_DONTWAIT) != (ssize_t)sizeof(play->ask))
+		return;
+	KR_BUG_IF(play->asked || !kr_ask_check(&play->ask, &target));
+	play->asked = true;
+	play->plain = play->ask.type == KR_ASK_HTTP;
+}
+
+static void
+answer(struct play *play, unsigned how)
+{
+	struct kr_answer frame = { .type = 1 + how % (KR_ANSWER_TYPE_END - 1), .id = play->ask.id };
+	bool connects = frame.type == KR_ANSWER_DIRECT || frame.type == KR_ANSWER_UPSTREAM;
+	int pair[2] = { -1, -1 };
+	uint32_t used = 0;
+
+	if (!play->asked || play->answered)
+		return;
+	play->answered = true;
+	if (connects && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+		return;
+	frame.status = connects ? 0 : frame.type == KR_ANSWER_REFUSED ? 403 : 502;
+	if (frame.type != KR_ANSWER_DIRECT)
+		memcpy(frame.text, "Basic eDp5", 10);
+	KR_BUG_IF(kr_frame_write(play->control, &frame, sizeof(frame), &used, pair[0]) != 1);
+	kr_close_p(&pair[0]);
+	play->server = pair[1];
+}
+
+static void
+step(struct play *play, unsigned what, const uint8_t *bytes, size_t n)
+{
+	int to = what & 1 ? play->server : play->client;
+
+	switch (what >> 1 & 3) {
+	case 0:
+	case 1:
+		if (to >= 0 && n)
+			(void)send(to, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		break;
+	case 2:
+		answer(play, n ? bytes[0] : 0);
+		break;
+	case 3:
+		if (to >= 0 && what & 8)
+			(void)shutdown(to, SHUT_WR);
+		else if (what & 1)
+			kr_close_p(&play->server);
+		else
+			kr_close_p(&play->client);
+		break;
+	}
+	go_on(play);
+}
+
+/* Steps: a byte of what, a byte of how many, then so many bytes. */
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct play play = { .server = -1 };
+	int control[2], client[2], channels[2];
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, control) < 0 ||
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, client) < 0 ||
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, channels) < 0)
+		return 0;
+	KR_BUG_IF(kr_egress_init(&egress, control[0], channels[0], KR_EGRESS_FILES) < 0);
+	play.control = control[1];
+	play.client = client[1];
+	play.settings.on_message_complete = on_complete;
+	llhttp_init(&play.reader, HTTP_REQUEST, &play.settings);
+	play.reader.data = &play;
+	kr_connection_accept(&egress, client[0]);
+	for (size_t at = 0, n; at + 2 <= size && !egress.broken; at += 2 + n) {
+		n = data[at + 1];
+		n = n < size - at - 2 ? n : size - at - 2;
+		step(&play, data[at], data + at + 2, n);
+	}
+	KR_BUG_IF(egress.broken); /* nothing here was kraft's fault */
+	kr_egress_fini(&egress);
+	kr_close_p(&play.client);
+	kr_close_p(&play.server);
+	kr_close_p(&play.control);
+	kr_close_p(&channels[1]);
+	return 0;
+}
