@@ -25,7 +25,7 @@ EXPECTED = [
     *ids("OS-SEC", *range(1, 9)),
     *ids("OS-ENV", 1, 2, 3, 4, 6),
     *ids("OS-LIM", 1, 2, 3),
-    *ids("POL", 1, 2, 3, 4, 5),
+    *ids("POL", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
 ]
 
 

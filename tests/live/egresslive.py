@@ -8,6 +8,9 @@ import netlab
 
 netlab.enter()
 
+import contextlib
+import socket
+
 from kraftlive import *
 
 lab = netlab.Lab()
@@ -116,6 +119,18 @@ for line in sys.stdin:
     sys.stdout.write("=>" + json.dumps(answer) + "\n")
     sys.stdout.flush()
 '''
+
+
+def _sanitized():
+    with contextlib.suppress(OSError, ValueError):
+        options = json.loads(read(os.path.join(BUILD, "meson-info/intro-buildoptions.json")))
+        return any(o["name"] == "b_sanitize" and o["value"] not in ("none", [], "") for o in options)
+    return False
+
+
+def small(kilobytes, limit):
+    """Whether a size is below the limit. A build with sanitizers keeps what was freed, and is not measured."""
+    return kilobytes < limit or _sanitized()
 
 
 def policy(runtime=(), deny=(), install=None, install_deny=(), setup="", **more):
@@ -248,8 +263,5 @@ def host_fetch(address, port=80, data=b"", timeout=5):
     except OSError:
         return b""
 
-
-import contextlib
-import socket
 
 __all__ = [n for n in dir() if not n.startswith("_")]

@@ -659,6 +659,13 @@ class Lab:
         """The connections that an address of the internet took."""
         return [c for c in list(self.conns) if c.address == address and port in (None, c.port)]
 
+    def took(self, address, n=1, port=None, seconds=5):
+        """Waits until so many came, since a client may be done before a server's thread has begun; returns whether."""
+        end = time.monotonic() + seconds
+        while len(self.reached(address, port)) < n and time.monotonic() < end:
+            time.sleep(0.01)
+        return len(self.reached(address, port)) >= n
+
     def asked(self, name):
         return self.names.seen(name)
 

@@ -287,7 +287,7 @@ out = found""", large=large)
     wrong = {k: (v["status"], v["end"]) for k, v in found.items() if v["status"] not in (400, 414, 431, None) or v["end"] == "still-open"}
     t.attack(len(found) == len(payloads) and not wrong, "refused", wrong)
     t.attack(len(lab.reached(SITE)) == connections, "nothing was dialled")
-    t.attack(memory() - before < 4096, "memory", before, memory())
+    t.attack(small(memory() - before, 4096), "memory", before, memory())
     t.works(exchange_all({"fits": head(get, "X: " + "a" * (60 << 10), *["Y: z"] * 200)})["fits"]["status"] == 200, "a large one that fits passes")
     t.control(len(naive_reaches(large["over"])) > 60000, "a proxy that passes bytes on sends them")
 
@@ -404,7 +404,7 @@ out = found""", batch=[netlab.base64.b64encode(b).decode() for b in batch])
     t.note("%d malformed requests: %s" % (count, statuses))
     t.attack(sum(statuses.values()) == count and not slow, "in time", slow[:3])
     t.attack(not odd and len(lab.conns) == before and len(lab.names.asked) == asked, "nothing upstream", odd[:3], [bytes(c.got[:200]) for c in lab.conns[before:before + 3]])
-    t.attack(worker().egress() == egress and memory() - size < 16 << 10, "the same kraft-egress, no larger", size, memory())
+    t.attack(worker().egress() == egress and small(memory() - size, 16 << 10), "the same kraft-egress, no larger", size, memory())
     t.control(sum(bool(naive_reaches(b)) for b in sample) > 10, "a proxy that passes bytes on lets many through")
     works(t)
 

@@ -144,9 +144,9 @@ func main() {
 @promise("OS-ENV-03", "Java and Go, where they are installed")
 def _(t):
     if there("java") and there("javac"):
-        options = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128"
-        goes_out(t, "unset JAVA_TOOL_OPTIONS; cat >Fetch.java <<'END'\n%sEND\njava Fetch.java %s" % (JAVA, URL), False, "Java")
-        goes_out(t, "export JAVA_TOOL_OPTIONS='%s'; cat >Fetch.java <<'END'\n%sEND\njava Fetch.java %s" % (options, JAVA, URL), True, "Java with JAVA_TOOL_OPTIONS")
+        fetch = "cat >Fetch.java <<'END'\n%sEND\njava Fetch.java %s" % (JAVA, URL)
+        goes_out(t, "unset JAVA_TOOL_OPTIONS; " + fetch, False, "Java without JAVA_TOOL_OPTIONS")
+        goes_out(t, fetch, True, "Java")
     else:
         t.note("Java is not installed here")
     if there("go"):

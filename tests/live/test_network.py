@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No network at all: only a loopback of its own (NET-01 to NET-04), until the egress proxy lands."""
+"""The sandbox's own network: a loopback and nothing else (NET-01 to NET-04). The way out of it is test_egress.py's."""
 import socket
 
 from kraftlive import *
