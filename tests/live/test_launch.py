@@ -394,9 +394,13 @@ def _(t):
 def _(t):
     home = shared()
     for number in (signal.SIGKILL, signal.SIGSTOP):
-        for victim in range(4):
+        for victim in range(6):
             process, here = started(home, "./probe", "stubborn", "60", "MARK")
             chain = [process.pid] + children(process.pid)
+            proxies = [p for p in chain if b"kraft-egress" in command_of(p)[0]]
+            t.works(len(proxies) == 1, "one proxy", [command_of(p) for p in chain])
+            if number == signal.SIGKILL:  # a proxy that dies ends no session: see test_egress_robust.py
+                chain.remove(proxies[0])
             if victim >= len(chain):
                 process.kill()
                 finish(process)
@@ -411,6 +415,7 @@ def _(t):
                 result = finish(process, 15)
             except Failed as why:
                 raise Failed("%s to %r (%d of %d): %s" % (number, name, victim, len(chain), why)) from None
+            t.attack(wait_for(lambda: not os.path.exists("/proc/%d" % proxies[0]), 5), "the proxy is gone", name)
             if not gone(here, 5):
                 left = [command_of(p)[:3] for p in marked(here)]
                 for pid in chain:
