@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -24,6 +23,7 @@
 #include "cli/where.h"
 #include "os/fs.h"
 #include "os/host.h"
+#include "os/timer.h"
 #include "session/facts.h"
 #include "session/item.h"
 #include "session/local_files.h"
@@ -72,15 +72,6 @@ struct job {
 	struct kr_session_end end;
 	int log_errno;
 };
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 KR_PRINTF(1, 2) static void say(const char *fmt, ...)
 {
@@ -163,12 +154,12 @@ take_changes(void *context)
 static void
 finish_changes(struct changes *c, int wait_ms)
 {
-	int64_t end = now_ms() + wait_ms;
+	int64_t end = kr_clock_ms() + wait_ms;
 
 	c->quiet = false;
 	while (c->running) {
 		struct pollfd poller = { .fd = c->git.out_fd, .events = POLLIN };
-		int64_t left = end - now_ms();
+		int64_t left = end - kr_clock_ms();
 
 		if (poll(&poller, 1, left > 0 ? (int)left : 0) <= 0) {
 			kr_git_abandon(&c->git);
@@ -263,6 +254,8 @@ make_plan(struct run *run, struct job *job, struct kr_error *err)
 static int
 start_beside(struct run *run, struct job *job, struct kr_relay_side sides[KR_RELAY_SIDES], struct kr_error *err)
 {
+	bool first = !run->changes.started;
+
 	if (job->network && kr_session_network_serve(job->network, err) < 0)
 		return -1;
 	if (job->network)
@@ -271,7 +264,8 @@ start_beside(struct run *run, struct job *job, struct kr_relay_side sides[KR_REL
 	start_changes(run);
 	sides[0] = (struct kr_relay_side){ run->changes.running ? run->changes.git.out_fd : -1, take_changes,
 		&run->changes };
-	kr_session_sweep(run->host.places.run_dir);
+	if (first)
+		kr_session_sweep(run->host.places.run_dir);
 	return 0;
 }
 

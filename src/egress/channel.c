@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "egress/connection.h"
+#include "guest/wire.h"
 
 enum { ROOM = 4, ACCEPT_ROUNDS = 64, RETRY_MS = 1000 };
 
@@ -62,7 +63,7 @@ kr_hand_over_read(int channel_fd, int *listener)
 		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? KR_HAND_OVER_NONE
 																		 : KR_HAND_OVER_BAD;
 	count = take_first(&message, listener);
-	if (got == 1 && bytes[0] == 'L' && count == 1 && !(message.msg_flags & MSG_CTRUNC))
+	if (got == 1 && bytes[0] == KG_HAND_OVER && count == 1 && !(message.msg_flags & MSG_CTRUNC))
 		return KR_HAND_OVER_GOOD;
 	if (*listener >= 0)
 		(void)close(*listener);
@@ -191,6 +192,7 @@ prepare_listener(int fd)
 static bool
 take_listener(struct kr_egress *egress, struct kr_channel *channel, int fd)
 {
+	const char taken = KG_TAKEN;
 	bool first = channel->listener.fd < 0;
 
 	if (!first || !kr_listener_check(fd) || fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
@@ -200,7 +202,7 @@ take_listener(struct kr_egress *egress, struct kr_channel *channel, int fd)
 	prepare_listener(fd);
 	channel->listener.fd = fd;
 	return kr_watch_set(egress, &channel->listener, KR_POLL_IN) &&
-		   send(channel->watch.fd, "A", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+		   send(channel->watch.fd, &taken, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
 void

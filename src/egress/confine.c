@@ -14,7 +14,7 @@
  * Arguments are compared on their low 32 bits, all that the kernel looks at in these.
  *
  * The memory limit, and calls that the sanitizers' own run time makes, differ in a build for tests: see
- * SANITIZED.
+ * KR_SANITIZED.
  */
 #include "egress/confine.h"
 
@@ -35,17 +35,6 @@
 #include <unistd.h>
 
 #include "egress/limits.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 #if defined(__x86_64__) && defined(__LP64__)
 #define AUDIT_ARCH_HERE AUDIT_ARCH_X86_64
@@ -81,7 +70,7 @@ static bool
 set_limits(void)
 {
 	/* The sanitizers' shadow is terabytes of address space that counts as data. */
-	rlim_t data = SANITIZED ? RLIM_INFINITY : KR_EGRESS_DATA_BYTES;
+	rlim_t data = KR_SANITIZED ? RLIM_INFINITY : KR_EGRESS_DATA_BYTES;
 
 	return set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_NOFILE, KR_EGRESS_FILES) &&
 		   set_limit(RLIMIT_DATA, data) && set_limit(RLIMIT_FSIZE, 0) && set_limit(RLIMIT_NPROC, 0);
@@ -205,7 +194,7 @@ static const struct rule rules[] = {
 	CALL(write),         /* the last words of a broken invariant */
 	CALL(rt_sigreturn),
 	CALL(exit_group),
-#if SANITIZED
+#if KR_SANITIZED
 	CALL1(mmap, WITHIN, 2, PROT_READ | PROT_WRITE),
 	CALL1(mprotect, WITHIN, 2, PROT_READ | PROT_WRITE),
 	CALL(madvise),

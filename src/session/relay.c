@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "os/sys.h"
+#include "os/timer.h"
 #include "session/facts.h"
 #include "session/modes.h"
 #include "session/terminal.h"
@@ -68,15 +68,6 @@ struct kr_relay {
 	int64_t interrupted_at, kill_at, hard_at;
 	struct kr_session_end end;
 };
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- making and ending ---- */
 
@@ -271,7 +262,7 @@ kill_sandbox(struct kr_relay *r)
 	if (!tell(r, KG_KILL, 0))
 		kr_close_p(&r->lifeline);
 	if (!r->hard_at)
-		r->hard_at = now_ms() + HARD_MS;
+		r->hard_at = kr_clock_ms() + HARD_MS;
 }
 
 /* The launcher does not answer: its death takes the sandbox down (OS-LCH-04). It is not reaped, so its pid is
@@ -291,7 +282,7 @@ hang_up(struct kr_relay *r)
 	if (r->kill_at)
 		return;
 	(void)tell(r, KG_SIGNAL, SIGHUP);
-	r->kill_at = now_ms() + HANG_UP_MS;
+	r->kill_at = kr_clock_ms() + HANG_UP_MS;
 }
 
 /* ---- streams ---- */
@@ -308,7 +299,7 @@ note_output(struct kr_relay *r, struct channel *c, const char *bytes, size_t n)
 		return;
 	kr_modes_feed(&r->modes, bytes, n);
 	if (r->modes.queries != asked)
-		r->query_at = now_ms();
+		r->query_at = kr_clock_ms();
 }
 
 /* Our side of an output takes no more. */
@@ -381,7 +372,7 @@ source_ended(struct kr_relay *r, int which, int failed)
 		return;
 	}
 	if (r->want.terminal && which == OUTPUT && failed == EIO && !r->launcher_gone) {
-		c->quiet_until = now_ms() + QUIET_MS; /* nobody inside holds it now; somebody may open it again */
+		c->quiet_until = kr_clock_ms() + QUIET_MS; /* nobody inside holds it now; somebody may open it again */
 		return;
 	}
 	kr_close_p(&c->from);
@@ -449,9 +440,9 @@ take_master(struct kr_relay *r, int fd)
 static void
 show_rest(struct kr_relay *r)
 {
-	int64_t end = now_ms() + QUIET_MS;
+	int64_t end = kr_clock_ms() + QUIET_MS;
 
-	while (now_ms() < end && (pump(r, OUTPUT) || pump(r, ERRORS)))
+	while (kr_clock_ms() < end && (pump(r, OUTPUT) || pump(r, ERRORS)))
 		;
 }
 
@@ -514,7 +505,7 @@ static void
 give_back_terminal(struct kr_relay *r)
 {
 	bool clean = r->got_exit && !r->end.signal && !r->end.killed_by_us;
-	bool asked = r->query_at && now_ms() - r->query_at < QUERY_MS;
+	bool asked = r->query_at && kr_clock_ms() - r->query_at < QUERY_MS;
 	kr_auto_buf struct kr_buf bytes = KR_BUF(1024);
 
 	if (!r->terminal.raw)
@@ -550,7 +541,7 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 		r->got_exit = true;
 		r->end.code = m->a & 255;
 		r->end.signal = m->b > 0 && m->b < NSIG ? m->b : 0;
-		r->kill_at = now_ms() + EXIT_MS;
+		r->kill_at = kr_clock_ms() + EXIT_MS;
 		break;
 	case KG_WALL:
 		r->end.wall = m->a < 0 ? 0 : m->a;
@@ -622,7 +613,7 @@ receive(struct kr_relay *r)
 static void
 on_interrupt(struct kr_relay *r, int signal)
 {
-	int64_t now = now_ms();
+	int64_t now = kr_clock_ms();
 
 	if (r->interrupted_at && now - r->interrupted_at <= AGAIN_MS) {
 		kill_sandbox(r);
@@ -646,7 +637,7 @@ on_signal(struct kr_relay *r, int signal)
 		break;
 	case SIGTERM:
 		if (!r->kill_at)
-			r->kill_at = now_ms() + GRACE_MS;
+			r->kill_at = kr_clock_ms() + GRACE_MS;
 		(void)tell(r, KG_SIGNAL, signal);
 		break;
 	case SIGTSTP:
@@ -785,7 +776,7 @@ serve_channel(struct kr_relay *r, int which, const struct pollfd *read_poll, con
 static void
 keep_times(struct kr_relay *r)
 {
-	int64_t now = now_ms();
+	int64_t now = kr_clock_ms();
 
 	if (r->kill_at && now >= r->kill_at)
 		kill_sandbox(r);
@@ -797,7 +788,7 @@ static int
 turn(struct kr_relay *r, struct kr_error *err)
 {
 	struct pollfd polls[POLLS];
-	int64_t now = now_ms();
+	int64_t now = kr_clock_ms();
 
 	fill_polls(r, polls, now);
 	if (poll(polls, POLLS, timeout_ms(r, now)) < 0 && errno != EINTR)

@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "os/timer.h"
 
 enum { DRAIN_SILENCE_MS = 30, DRAIN_MS = 200 };
 
@@ -110,23 +111,14 @@ kr_terminal_leave(struct kr_terminal *terminal, bool flush)
 	raw_now = NULL;
 }
 
-static long
-milliseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void
 kr_terminal_drain(const struct kr_terminal *terminal)
 {
-	long end = milliseconds() + DRAIN_MS;
+	int64_t end = kr_clock_ms() + DRAIN_MS;
 	struct pollfd poller = { .fd = terminal->fd, .events = POLLIN };
 	char thrown[256];
 
-	while (terminal->raw && milliseconds() < end && poll(&poller, 1, DRAIN_SILENCE_MS) > 0)
+	while (terminal->raw && kr_clock_ms() < end && poll(&poller, 1, DRAIN_SILENCE_MS) > 0)
 		if (read(terminal->fd, thrown, sizeof(thrown)) <= 0)
 			return;
 }

@@ -9,9 +9,9 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <time.h>
 
 #include "base/path.h"
+#include "os/timer.h"
 
 /* The system's own number behind an error. The connection knows it only at times; then the files do. */
 static int
@@ -103,15 +103,6 @@ set_up(struct kr_store *store, struct kr_error *err)
 		"cannot open the store", err);
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Tells whether the answer was "wal": elsewhere SQLite stays with another kind of log and says so in place of
  * failing. */
 static int
@@ -126,7 +117,7 @@ is_wal(void *context, int n, char **values, char **names)
 static int
 use_write_ahead_log(struct kr_store *store, struct kr_error *err)
 {
-	int64_t until = now_ms() + KR_STORE_BUSY_MS;
+	int64_t until = kr_clock_ms() + KR_STORE_BUSY_MS;
 	bool is_used = false;
 
 	for (;;) {
@@ -137,7 +128,7 @@ use_write_ahead_log(struct kr_store *store, struct kr_error *err)
 		if (rc == SQLITE_OK)
 			return kr_fail(
 				err, KR_E_UNSUPPORTED, "the file system of '%s' cannot hold a write-ahead log", store->path);
-		if ((rc & 0xff) != SQLITE_BUSY || now_ms() > until)
+		if ((rc & 0xff) != SQLITE_BUSY || kr_clock_ms() > until)
 			return kr_store_failed(store->path, store->db, rc, "cannot set up the store", err);
 		(void)poll(NULL, 0, 10); /* a nap */
 	}

@@ -27,17 +27,6 @@
 
 #include <cmocka.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 enum { LAST_CALL = 600, FAILED_TO_CONFINE = 77 };
 
 /* With all arguments zero. The filter's own list is not asked: this one is written down on its own. */
@@ -64,7 +53,7 @@ static const long allowed[] = {
 #ifdef SYS_epoll_wait
 	SYS_epoll_wait,
 #endif
-#if SANITIZED
+#if KR_SANITIZED
 	SYS_mmap,
 	SYS_mprotect,
 	SYS_madvise,
@@ -361,7 +350,7 @@ no_power_is_left(void **state)
 		(void)close(listener_before);
 		if (free_hand != 0)
 			fail_msg("control: '%s' does not work without confinement either: %d", powers[i].name, free_hand);
-		if (SANITIZED && powers[i].sanitizers_need ? confined == 0 : confined != SIGSYS)
+		if (KR_SANITIZED && powers[i].sanitizers_need ? confined == 0 : confined != SIGSYS)
 			fail_msg("'%s' goes through: %d", powers[i].name, confined);
 	}
 }
@@ -403,7 +392,7 @@ limits_are_set(void **state)
 	static const __rlimit_resource_t whats[] = { RLIMIT_CORE, RLIMIT_FSIZE, RLIMIT_NPROC, RLIMIT_NOFILE,
 		RLIMIT_DATA };
 	static const rlim_t most[] = { 0, 0, 0, KR_EGRESS_FILES,
-		SANITIZED ? RLIM_INFINITY : KR_EGRESS_DATA_BYTES };
+		KR_SANITIZED ? RLIM_INFINITY : KR_EGRESS_DATA_BYTES };
 	int go[2], ready[2];
 	char byte = 0;
 	pid_t child;

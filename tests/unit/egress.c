@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "egress/confine.h"
 #include "egress/control.h"
 
 #include <cmocka.h>
@@ -839,17 +840,6 @@ status_of(const char *name)
 	return at ? strtol(at + strlen(name), NULL, 10) : -1;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 static void
 move_much(int from, int to, size_t amount)
 {
@@ -937,7 +927,7 @@ HTTP_14_a_slow_client_costs_no_memory(void **state)
 				(void)poll(NULL, 0, 10);
 		}
 		assert_int_equal(stuck, 10); /* the control: it did not swallow everything */
-		if (!SANITIZED)
+		if (!KR_SANITIZED)
 			assert_true(status_of("VmHWM:") < 16 << 10);
 		while (got < amount) {
 			ssize_t n = send(
@@ -949,7 +939,7 @@ HTTP_14_a_slow_client_costs_no_memory(void **state)
 			assert_true(n > 0);
 			got += (size_t)n;
 		}
-		if (!SANITIZED)
+		if (!KR_SANITIZED)
 			assert_true(status_of("VmHWM:") < 16 << 10);
 		(void)close(server);
 		expect_all(client, "");
@@ -973,13 +963,13 @@ a_thousand_idle_tunnels_cost_little_and_wake_nobody(void **state)
 	}
 	open_tunnel(&clients[0], &servers[0]);
 	before = status_of("RssAnon:");
-	if (!SANITIZED)
+	if (!KR_SANITIZED)
 		assert_true(before < 2 << 10);
 	for (int i = 1; i < IDLE_TUNNELS; i++)
 		open_tunnel(&clients[i], &servers[i]);
 	after = status_of("RssAnon:");
 	print_message("# %ld KiB idle, %ld KiB with %d tunnels\n", before, after, IDLE_TUNNELS);
-	if (!SANITIZED)
+	if (!KR_SANITIZED)
 		assert_true(after - before < 1 * IDLE_TUNNELS);
 	(void)poll(NULL, 0, QUIET_MS); /* until it sleeps */
 	switches = status_of("\nvoluntary_ctxt_switches:");
