@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -230,25 +229,17 @@ start_socket(const struct kr_address *address, unsigned port)
 }
 
 /*
- * 0: connected or failed, with the errno number in *failed; 1: neither yet. A socket that was connected without waiting
- * stays "connecting" for the kernel until connect is called again; one that is handed over must not be fit for another
- * connection.
+ * 0: connected or failed, with the errno number in *failed; 1: neither yet. Asking connect again tells all three, and it
+ * must be asked: a socket that was connected without waiting stays "connecting" for the kernel until then, and one that is
+ * handed over must not be fit for another connection.
  */
 static int
 look_at(int fd, int *failed)
 {
-	struct pollfd ready = { .fd = fd, .events = POLLOUT };
-	socklen_t size = sizeof(*failed);
 	const struct sockaddr_in6 peer = { .sin6_family = AF_INET6 }; /* is not looked at */
 
-	*failed = 0;
-	if (poll(&ready, 1, 0) <= 0)
-		return 1;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, failed, &size) < 0)
-		*failed = errno;
-	if (!*failed && connect(fd, (struct sockaddr *)&peer, sizeof(peer)) < 0 && errno != EISCONN)
-		*failed = errno;
-	return 0;
+	*failed = connect(fd, (const struct sockaddr *)&peer, sizeof(peer)) < 0 && errno != EISCONN ? errno : 0;
+	return *failed == EALREADY || *failed == EINPROGRESS || *failed == EINTR;
 }
 
 static void
