@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -87,6 +88,7 @@ main(int argc, char **argv)
 	char **words = argv + 1;
 
 	open_missing_streams();
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored by who started us, there would be no child to wait for */
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return close_stdout(help(0, NULL));
 	if (strcmp(argv[1], "help") == 0)
