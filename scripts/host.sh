@@ -28,6 +28,7 @@ libcmocka-dev    pc:cmocka
 libseccomp-dev   pc:libseccomp
 python3          file:/usr/bin/python3
 strace           cmd:strace
+git-lfs          cmd:git-lfs
 procps           cmd:ps
 file             cmd:file
 qemu-user-static cmd:qemu-aarch64-static

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LINES = 20
+LINES = 21
 
 
 def quickstart(**env):
@@ -27,6 +27,7 @@ def runs_the_sample_inside():
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed, 0 failed" in done.stdout, done.stdout
     assert "read-only   /usr " in done.stdout and "the worktree" in done.stdout, "the view is not shown:\n" + done.stdout
+    assert "1 commit on branch 'kraft/hello'" in done.stdout, "no commit came out:\n" + done.stdout
     assert "No such file or directory" in done.stdout, "the home directory can be seen inside:\n" + done.stdout
     assert len(done.stdout.splitlines()) < LINES, f"{len(done.stdout.splitlines())} lines:\n{done.stdout}"
     assert done.stderr == "", done.stderr

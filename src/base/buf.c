@@ -10,6 +10,16 @@ kr_buf_fini(struct kr_buf *buf)
 }
 
 void
+kr_buf_reserve(struct kr_buf *buf, size_t n)
+{
+	if (n > buf->max - buf->len || buf->cap >= buf->len + n + 1)
+		return;
+	buf->cap = buf->len + n + 1;
+	buf->data = kr_xrealloc(buf->data, buf->cap);
+	buf->data[buf->len] = '\0';
+}
+
+void
 kr_buf_add(struct kr_buf *buf, const void *bytes, size_t n)
 {
 	if (n > buf->max - buf->len) {

@@ -16,6 +16,8 @@ struct kr_buf {
 #define KR_BUF(max_bytes) ((struct kr_buf){ .max = (max_bytes) })
 void kr_buf_fini(struct kr_buf *buf);
 #define kr_auto_buf KR_CLEANUP(kr_buf_fini)
+/* Room for n more bytes at once, where much is known to come; beyond the maximum nothing happens. */
+void kr_buf_reserve(struct kr_buf *buf, size_t n);
 void kr_buf_add(struct kr_buf *buf, const void *bytes, size_t n);
 void kr_buf_adds(struct kr_buf *buf, const char *s);
 void kr_buf_addf(struct kr_buf *buf, const char *fmt, ...) KR_PRINTF(2, 3);

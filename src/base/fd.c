@@ -35,11 +35,29 @@ kr_write_all(int fd, const void *bytes, size_t n, struct kr_error *err)
 	return 0;
 }
 
+/* As much of `size` as can be had at once, without a copy; whoever goes on finds the rest, or what is wrong. */
+static void
+read_size(int fd, struct kr_buf *buf, size_t size)
+{
+	ssize_t got = 0;
+
+	kr_buf_reserve(buf, size);
+	if (buf->cap <= buf->len)
+		return;
+	for (size_t room; (room = buf->cap - buf->len - 1) > 0; buf->len += (size_t)got)
+		if ((got = read(fd, buf->data + buf->len, room)) <= 0)
+			break;
+	buf->data[buf->len] = '\0';
+}
+
 int
 kr_read_all(int fd, struct kr_buf *buf, const char *name, struct kr_error *err)
 {
 	char chunk[16384];
+	struct stat st;
 
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > (off_t)sizeof(chunk))
+		read_size(fd, buf, (size_t)st.st_size);
 	for (;;) {
 		ssize_t got = read(fd, chunk, sizeof(chunk));
 
@@ -105,6 +123,18 @@ enum {
 
 static int remove_below(int dir_fd, const char *name, dev_t device, int depth);
 
+/* Module caches are made of directories that are closed to their owner too; one that is not ours stays as it is. */
+static int
+open_directory(int dir_fd, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir_fd, name, flags);
+
+	if (fd < 0 && errno == EACCES && fchmodat(dir_fd, name, S_IRWXU, AT_SYMLINK_NOFOLLOW) == 0)
+		fd = openat(dir_fd, name, flags);
+	return fd;
+}
+
 /* Takes the descriptor. */
 static int
 empty_directory(int fd, dev_t device, int depth)
@@ -139,7 +169,7 @@ remove_below(int dir_fd, const char *name, dev_t device, int depth)
 		errno = ELOOP;
 		return -1;
 	}
-	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = open_directory(dir_fd, name);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (fstat(fd, &st) < 0 || (depth && st.st_dev != device)) {
@@ -147,6 +177,8 @@ remove_below(int dir_fd, const char *name, dev_t device, int depth)
 		errno = EXDEV;
 		return -1;
 	}
+	if ((st.st_mode & S_IRWXU) != S_IRWXU)
+		(void)fchmod(fd, S_IRWXU); /* what cannot be removed then says so */
 	if (empty_directory(fd, st.st_dev, depth) < 0)
 		return -1;
 	return unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -1;

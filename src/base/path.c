@@ -99,16 +99,16 @@ enum { TRAVERSE = O_DIRECTORY | O_CLOEXEC | O_PATH };
 enum { TRAVERSE = O_DIRECTORY | O_CLOEXEC | O_SEARCH };
 #endif
 
-/* Portable walk: each component is opened relative to the one before with O_NOFOLLOW. */
+/* Portable walk: each component is opened relative to the one before with O_NOFOLLOW. Takes `at`. */
 static int
-open_by_component(const char *clean, int flags)
+open_by_component(int start, const char *relative, int flags)
 {
-	kr_auto_fd int at = open("/", TRAVERSE);
+	kr_auto_fd int at = start;
 	char name[256];
 
-	if (at < 0 || clean[1] == '\0')
+	if (at < 0 || !*relative)
 		return kr_steal_fd(at);
-	for (const char *p = clean + 1;;) {
+	for (const char *p = relative;;) {
 		size_t n = strcspn(p, "/");
 		bool last = p[n] == '\0';
 		int next;
@@ -128,20 +128,43 @@ open_by_component(const char *clean, int flags)
 	}
 }
 
+#ifdef __linux__
+/* -1 with ENOSYS (or EPERM, from a seccomp filter that does not know the call): walk instead. */
+static int
+open_by_kernel(int dir_fd, const char *path, int flags, uint64_t resolve)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | resolve,
+	};
+
+	return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+}
+#endif
+
 static int
 open_no_links(const char *clean, int flags)
 {
 #ifdef __linux__
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC),
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd = syscall(SYS_openat2, AT_FDCWD, clean, &how, sizeof(how));
+	int fd = open_by_kernel(AT_FDCWD, clean, flags, 0);
 
 	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
-		return (int)fd;
+		return fd;
 #endif
-	return open_by_component(clean, flags);
+	return open_by_component(open("/", TRAVERSE), clean + 1, flags);
+}
+
+int
+kr_path_open_below(int dir_fd, const char *relative, int flags)
+{
+	KR_BUG_IF(relative[0] == '/' || relative[0] == '\0' || strstr(relative, ".."));
+#ifdef __linux__
+	int fd = open_by_kernel(dir_fd, relative, flags, RESOLVE_BENEATH);
+
+	if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+		return fd;
+#endif
+	return open_by_component(openat(dir_fd, ".", TRAVERSE), relative, flags);
 }
 
 int

@@ -28,6 +28,9 @@ bool kr_path_is_within(const char *path, const char *directory);
  */
 int kr_path_open(const char *clean, int flags, struct kr_error *err);
 
+/* The same for a relative path without '..', below a directory. A plain system call: -1 with errno, ELOOP for a link. */
+int kr_path_open_below(int dir_fd, const char *relative, int flags);
+
 /* mkdir -p, 0700, refusing links on the way. Returns a descriptor of the directory that is good for the *at calls. */
 int kr_path_make_dirs(const char *clean, struct kr_error *err);
 

@@ -11,7 +11,7 @@
 struct kr_option {
 	const char *name;     /* without "--" */
 	char letter;          /* 0: none */
-	const char *argument; /* its placeholder, "PATH"; NULL: a flag */
+	const char *argument; /* its placeholder, "PATH"; NULL: a flag; "[=PATH]": may be left out */
 	const char *help;     /* one line */
 };
 
@@ -56,6 +56,8 @@ const struct kr_command *kr_command_find(int argc, char **argv, int *used, struc
  */
 int kr_options_parse(const struct kr_command *command, int argc, char **argv, struct kr_parsed *out,
 	bool *wants_help, struct kr_error *err);
+
+bool kr_option_needs_value(const struct kr_option *option);
 
 void kr_help_overview(FILE *out);
 void kr_help_command(const struct kr_command *command, FILE *out);

@@ -100,6 +100,20 @@ quote(struct kr_arena *arena, const char *text)
 	return kr_arena_dup(arena, out.data ? out.data : "");
 }
 
+/* A value that may be left out stands in the same word, and no file is meant. */
+static void
+print_zsh_option(struct kr_arena *arena, const struct kr_option *o)
+{
+	const char *help = quote(arena, o->help), *argument = o->argument ? quote(arena, o->argument) : NULL;
+
+	if (!argument)
+		printf(" '--%s[%s]'", o->name, help);
+	else if (kr_option_needs_value(o))
+		printf(" '--%s=[%s]:%s:_files'", o->name, help, argument);
+	else
+		printf(" '--%s=-[%s]::%s: '", o->name, help, argument);
+}
+
 static void
 print_zsh(struct kr_arena *arena)
 {
@@ -131,9 +145,7 @@ print_zsh(struct kr_arena *arena)
 	for (size_t i = 0; kr_commands[i]; i++) {
 		printf("\t'%s') _arguments", kr_commands[i]->name);
 		for (const struct kr_option *o = kr_commands[i]->options; o && o->name; o++)
-			printf(" '--%s%s[%s]%s%s'", o->name, o->argument ? "=" : "", quote(arena, o->help),
-				o->argument ? ":" : "",
-				o->argument ? kr_arena_printf(arena, "%s:_files", quote(arena, o->argument)) : "");
+			print_zsh_option(arena, o);
 		puts(kr_commands[i]->stops_at_word ? " '--help' '*::command:_normal' ;;"
 										   : " '--help' '*:file:_files' ;;");
 	}
@@ -161,7 +173,7 @@ print_fish(struct kr_arena *arena)
 
 		for (const struct kr_option *o = kr_commands[i]->options; o && o->name; o++)
 			printf("complete -c kraft -n '__fish_seen_subcommand_from %s' -l %s%s -d '%s'\n", last, o->name,
-				o->argument ? " -r" : "", quote(arena, o->help));
+				kr_option_needs_value(o) ? " -r" : "", quote(arena, o->help));
 	}
 }
 

@@ -9,18 +9,22 @@
 #include "backend/backend.h"
 #include "cli/cli.h"
 #include "cli/where.h"
+#include "cli/workspace.h"
 #include "lookup/lookup.h"
+#include "git/private.h"
+#include "base/path.h"
 #include "os/host.h"
 #include "session/item.h"
 
 enum { OUT_BYTES = 8 << 20 };
 
-enum { JSON, REPO, PHASE, ITEM };
+enum { JSON, REPO, PHASE, ITEM, WORKSPACE };
 static const struct kr_option options[] = {
 	[JSON] = { "json", 0, NULL, "print one JSON object" },
 	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
 	[PHASE] = { "phase", 0, "PHASE", "which network lists hold: install or runtime (the usual one)" },
 	[ITEM] = { "item", 0, "ID", "the worktree of this name, in place of the repository's own" },
+	[WORKSPACE] = { "workspace", 0, "NAME", "with the members of this workspace below the root" },
 	{ NULL },
 };
 
@@ -29,6 +33,8 @@ struct explain {
 	struct kr_host host;
 	struct kr_where where;
 	struct kr_item item;
+	struct kr_tree *trees;
+	size_t tree_count;
 	struct kr_request request;
 	struct kr_strs lookup;
 };
@@ -50,6 +56,59 @@ default_command(struct kr_arena *arena, const struct kr_repo *repo, enum kr_phas
 	return shell.v;
 }
 
+/* The directories down to a member by their names: whether they are what kraft made is asked before a launch. */
+static void
+name_places(struct explain *e, struct kr_tree *tree)
+{
+	struct kr_plan_place *places = kr_arena_alloc(e->arena, (strlen(tree->below) / 2 + 1) * sizeof(*places));
+	const char *start = tree->worktree + strlen(e->item.worktree) + 1;
+
+	for (const char *p = start;; p++) {
+		if (*p != '/' && *p)
+			continue;
+		places[tree->plan.place_count++] =
+			(struct kr_plan_place){ .path = kr_arena_dup_n(e->arena, tree->worktree, (size_t)(p - tree->worktree)) };
+		if (!*p)
+			break;
+	}
+	tree->plan.places = places;
+}
+
+/* Who commits is not asked for: it takes a run of git. */
+static int
+plan_git(struct explain *e, struct kr_error *err)
+{
+	for (size_t i = 0; i < e->tree_count; i++) {
+		struct kr_tree *tree = &e->trees[i];
+		struct kr_private git;
+
+		if (kr_private_name(
+				e->arena, e->host.places.run_dir, e->item.id, (unsigned)i, &tree->checkout, &git, err) < 0)
+			return -1;
+		tree->plan = (struct kr_plan_git){ .dir = git.dir,
+			.git_file = git.git_file,
+			.objects = git.objects,
+			.borrowed = git.borrowed,
+			.lfs = git.lfs };
+		tree->worktree = i ? kr_path_join(e->arena, e->item.worktree, tree->below) : e->item.worktree;
+		if (i)
+			name_places(e, tree);
+	}
+	kr_workspace_link(e->trees, e->tree_count);
+	return 0;
+}
+
+static int
+find_trees(struct explain *e, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	const char *workspace = parsed->value[WORKSPACE], *item = parsed->value[ITEM];
+
+	if (kr_workspace_choose(e->arena, &e->host, &e->where, &workspace, &item, err) < 0 ||
+		kr_workspace_trees(e->arena, &e->host.places, &e->where, workspace, &e->trees, &e->tree_count, err) < 0)
+		return -1;
+	return kr_item_name(e->arena, &e->host, &e->where.checkout, item, &e->item, err);
+}
+
 static int
 make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -59,7 +118,7 @@ make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error 
 	if (kr_where_phase(parsed->value[PHASE], &r->phase, err) < 0 ||
 		kr_host_gather(e->arena, &e->host, err) < 0 ||
 		kr_where_find(e->arena, &e->host.places, parsed->value[REPO], &e->where, err) < 0 ||
-		kr_item_name(e->arena, &e->host, &e->where.checkout, parsed->value[ITEM], &e->item, err) < 0)
+		find_trees(e, parsed, err) < 0 || plan_git(e, err) < 0)
 		return -1;
 	r->repo = e->where.repo;
 	r->item = e->item.id;
@@ -73,6 +132,7 @@ make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error 
 	r->cwd = kr_where_cwd(e->arena, &e->where, e->item.worktree, &wanted);
 	r->argv = parsed->word_count ? (const char *const *)parsed->words
 								 : default_command(e->arena, r->repo, r->phase);
+	r->git = &e->trees->plan;
 	r->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	return 0;
 }

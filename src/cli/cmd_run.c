@@ -2,13 +2,15 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 
-enum { REPO, PHASE, ITEM, KEEP, WITH_CHANGES };
+enum { REPO, PHASE, ITEM, WORKSPACE, KEEP, WITH_CHANGES, COMMIT };
 static const struct kr_option options[] = {
 	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
 	[PHASE] = { "phase", 0, "PHASE", "which network lists hold: install or runtime (the usual one)" },
 	[ITEM] = { "item", 0, "ID", "a worktree of its own under this name, kept from run to run" },
+	[WORKSPACE] = { "workspace", 0, "NAME", "with the members of this workspace below the root" },
 	[KEEP] = { "keep", 0, NULL, "leave the worktree at the commit it has" },
 	[WITH_CHANGES] = { "with-changes", 0, NULL, "take uncommitted changes of the checkout along" },
+	[COMMIT] = { "commit", 0, "[=MESSAGE]", "commit what the command leaves uncommitted, on the item's branch" },
 	{ NULL },
 };
 
@@ -19,8 +21,10 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 		.repo = parsed->value[REPO],
 		.phase = parsed->value[PHASE],
 		.item = parsed->value[ITEM],
+		.workspace = parsed->value[WORKSPACE],
 		.keep = parsed->value[KEEP] != NULL,
 		.with_changes = parsed->value[WITH_CHANGES] != NULL,
+		.commit = parsed->value[COMMIT],
 		.purpose = "command",
 		.argv = (const char *const *)parsed->words,
 	};

@@ -6,11 +6,12 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 
-enum { REPO, PHASE, ITEM, KEEP, WITH_CHANGES };
+enum { REPO, PHASE, ITEM, WORKSPACE, KEEP, WITH_CHANGES };
 static const struct kr_option options[] = {
 	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
 	[PHASE] = { "phase", 0, "PHASE", "which network lists hold: install or runtime (the usual one)" },
 	[ITEM] = { "item", 0, "ID", "the worktree of this name" },
+	[WORKSPACE] = { "workspace", 0, "NAME", "with the members of this workspace below the root" },
 	[KEEP] = { "keep", 0, NULL, "leave the worktree at the commit it has" },
 	[WITH_CHANGES] = { "with-changes", 0, NULL, "take uncommitted changes of the checkout along" },
 	{ NULL },
@@ -36,6 +37,7 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 		.repo = parsed->value[REPO],
 		.phase = parsed->value[PHASE],
 		.item = parsed->value[ITEM],
+		.workspace = parsed->value[WORKSPACE],
 		.keep = parsed->value[KEEP] != NULL,
 		.with_changes = parsed->value[WITH_CHANGES] != NULL,
 		.purpose = "shell",

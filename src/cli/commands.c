@@ -16,6 +16,11 @@
 	X(view_sessions)   \
 	X(view_logs)       \
 	X(view_events)     \
+	X(view_diff)       \
+	X(item_list)       \
+	X(item_merge)      \
+	X(item_push)       \
+	X(item_remove)     \
 	X(repo_connect)    \
 	X(repo_list)       \
 	X(repo_disconnect) \

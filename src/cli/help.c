@@ -68,7 +68,7 @@ print_option(FILE *out, const struct kr_option *option)
 
 	snprintf(left, sizeof(left), "%s%c%s--%s%s%s", option->letter ? "-" : " ",
 		option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
-		option->argument ? " " : "", option->argument ? option->argument : "");
+		kr_option_needs_value(option) ? " " : "", option->argument ? option->argument : "");
 	print_row(out, left, option->help);
 }
 

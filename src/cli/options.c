@@ -55,6 +55,12 @@ set(struct parse *p, size_t index, const char *value)
 	return 0;
 }
 
+bool
+kr_option_needs_value(const struct kr_option *option)
+{
+	return option->argument && option->argument[0] != '[';
+}
+
 /* The value of an option that needs one and has none attached: the next word, whatever it looks like. */
 static int
 set_next(struct parse *p, size_t index)
@@ -85,8 +91,8 @@ parse_long(struct parse *p, const char *text)
 			kr_fail(p->err, KR_E_USAGE, "option '--%s' takes no value", options[i].name);
 			return usage(p);
 		}
-		if (!options[i].argument)
-			return set(p, i, "");
+		if (!kr_option_needs_value(&options[i]))
+			return set(p, i, text[n] ? text + n + 1 : "");
 		return text[n] ? set(p, i, text + n + 1) : set_next(p, i);
 	}
 	return unknown(p, text);
@@ -112,7 +118,7 @@ parse_letters(struct parse *p, const char *letters)
 			kr_fail(p->err, KR_E_USAGE, "unknown option '-%c' of 'kraft %s'", *c, p->command->name);
 			return usage(p);
 		}
-		if (options[i].argument)
+		if (kr_option_needs_value(&options[i]))
 			return c[1] ? set(p, i, c + 1) : set_next(p, i);
 		if (set(p, i, "") < 0)
 			return -1;

@@ -12,9 +12,11 @@
 struct kr_run_want {
 	const char *repo;    /* a path in the checkout; NULL: where we stand */
 	const char *item;    /* NULL: the repository's own */
+	const char *workspace; /* NULL: the one that the item was made for, if any */
 	const char *phase;   /* "install" or "runtime"; NULL: runtime */
 	const char *purpose; /* for session.json: "command", "shell" */
 	bool keep, with_changes;
+	const char *commit;  /* what is left uncommitted becomes a commit with this message; "": one of kraft's; NULL: stays */
 	const char *const *argv;
 };
 

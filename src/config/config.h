@@ -109,10 +109,30 @@ struct kr_repo {
 	struct kr_mark mark;      /* of the entry */
 };
 
+/* Repositories that are worked on together: each member stands in a directory below the root's files. */
+struct kr_member {
+	const char *name;
+	const char *repository;     /* the id as written */
+	const struct kr_repo *repo; /* the entry that has it */
+	const char *path;           /* relative, clean; equal to no other member's, inside none, holding none */
+	struct kr_mark mark;
+};
+struct kr_workspace {
+	const char *name;
+	const char *root_id;
+	const struct kr_repo *root;
+	bool bumps_root_pointer; /* root_pointer_default: bump */
+	struct kr_member *members;
+	size_t member_count;
+	struct kr_mark mark;
+};
+
 struct kr_repos {
 	const char *file; /* path of repos.yaml, for errors */
 	struct kr_repo *repo;
 	size_t repo_count;
+	struct kr_workspace *workspaces;
+	size_t workspace_count;
 	struct kr_strs warnings; /* "file:line:column: text", e.g. an unknown key far from any known one */
 };
 
@@ -128,6 +148,7 @@ enum {
 	KR_CONFIG_FILE_BYTES = 1 << 20, /* a larger file is refused */
 	KR_CONFIG_DEPTH = 32,
 	KR_CONFIG_NODES = 10000,
+	KR_WORKSPACE_MEMBERS = 32, /* each costs a git directory and some mounts in every session */
 };
 
 /*
@@ -143,6 +164,9 @@ const struct kr_repos *kr_repos_load(struct kr_arena *arena, const struct kr_pla
 
 /* The entry whose path is `path` or the nearest one above it; NULL when there is none. Both clean and resolved. */
 const struct kr_repo *kr_repos_find(const struct kr_repos *repos, const char *path);
+
+/* NULL when there is none of that name. */
+const struct kr_workspace *kr_workspace_find(const struct kr_repos *repos, const char *name);
 
 /*
  * Editing a person's file: a text patch at a mark, never a re-emission; comments and layout survive.

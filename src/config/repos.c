@@ -63,6 +63,29 @@ kr_fault_inside(const char *text)
 	return NULL;
 }
 
+/* Where a member stands. Not the root itself, and nothing that git takes for its own; no byte that ends a line. */
+const char *
+kr_fault_member(const char *text)
+{
+	const char *fault = kr_fault_inside(text);
+	bool is_below = false;
+
+	if (fault)
+		return fault;
+	for (const char *p = text; *p;) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 4 && strncasecmp(p, ".git", 4) == 0)
+			return "leads into '.git'";
+		is_below = is_below || (n > 0 && !(n == 1 && *p == '.'));
+		p += n + (p[n] == '/');
+	}
+	for (const char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 127)
+			return "holds a control character";
+	return is_below ? NULL : "is the root itself";
+}
+
 const char *
 kr_fault_local_file(const char *text)
 {
@@ -263,39 +286,72 @@ kr_repo_sandbox_read(
 	return 0;
 }
 
-/* ---- workspaces: shapes only, until something works on them ---- */
+/* ---- workspaces ---- */
+
+int
+kr_root_pointer_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	struct kr_workspace *space = target;
+	const char *fault = key->fault(node->text);
+
+	if (fault) {
+		kr_config_fail(c, node, "'%s' of '%s' %s", kr_config_quote(c, node->text), key->name, fault);
+		return kr_hint(c->err, "%s: %s", key->name, key->help);
+	}
+	space->bumps_root_pointer = strcmp(node->text, "bump") == 0;
+	return 0;
+}
 
 static int
-check_members_apart(struct kr_config *c, const struct kr_yaml_node *a, const char *path)
+check_apart(struct kr_config *c, const struct kr_workspace *space, const struct kr_yaml_node *last)
 {
-	for (const struct kr_yaml_node *b = a->next; b; b = b->next) {
-		const struct kr_yaml_node *node = kr_yaml_get(b, "path");
-		const char *other = node ? kr_path_join(c->arena, "/", node->text) : NULL;
+	const struct kr_member *b = &space->members[space->member_count - 1];
+	const char *path = kr_path_join(c->arena, "/", b->path);
 
-		if (other && (kr_path_is_within(path, other) || kr_path_is_within(other, path))) {
-			kr_config_fail(c, node, "the members '%s' and '%s' share a path",
-				kr_config_quote(c, a->key->text), kr_config_quote(c, b->key->text));
-			return kr_hint(c->err, "no member may lie in another");
-		}
+	for (const struct kr_member *a = space->members; a < b; a++) {
+		const char *other = kr_path_join(c->arena, "/", a->path);
+
+		if (!kr_path_is_within(path, other) && !kr_path_is_within(other, path))
+			continue;
+		kr_config_fail(c, kr_yaml_get(last, "path"), "the members '%s' and '%s' share a path",
+			kr_config_quote(c, a->name), kr_config_quote(c, b->name));
+		return kr_hint(c->err, "no member may lie in another");
 	}
 	return 0;
+}
+
+static int
+read_member(struct kr_config *c, const struct kr_yaml_node *node, struct kr_workspace *space)
+{
+	struct kr_member *member = &space->members[space->member_count++];
+	const char *clean;
+
+	*member = (struct kr_member){ .name = node->key->text, .mark = kr_config_mark(node->key) };
+	if (!*member->name)
+		return kr_config_fail(c, node->key, "a workspace's member has an empty name");
+	if (kr_config_want(c, node, member->name, KR_KEY_MAPPING) < 0 ||
+		kr_section_read(c, KR_IN_MEMBER, node, member) < 0)
+		return -1;
+	clean = kr_path_join(c->arena, "/", member->path);
+	if (!clean)
+		return kr_config_fail(c, kr_yaml_get(node, "path"), "'path' of a member is too long for a path");
+	member->path = clean + 1;
+	return check_apart(c, space, node);
 }
 
 int
 kr_members_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
-	(void)key;
-	(void)target;
-	for (const struct kr_yaml_node *member = node->child; member; member = member->next)
-		if (kr_config_want(c, member, member->key->text, KR_KEY_MAPPING) < 0 ||
-			kr_section_read(c, KR_IN_MEMBER, member, NULL) < 0)
-			return -1;
-	for (const struct kr_yaml_node *member = node->child; member; member = member->next) {
-		const char *path = kr_path_join(c->arena, "/", kr_yaml_get(member, "path")->text);
+	struct kr_workspace *space = target;
 
-		if (path && check_members_apart(c, member, path) < 0)
+	(void)key;
+	if (node->count > KR_WORKSPACE_MEMBERS)
+		return kr_config_fail(c, node, "a workspace has more than %d members", KR_WORKSPACE_MEMBERS);
+	space->members = kr_arena_alloc(c->arena, (node->count + 1) * sizeof(*space->members));
+	for (const struct kr_yaml_node *member = node->child; member; member = member->next)
+		if (read_member(c, member, space) < 0)
 			return -1;
-	}
 	return 0;
 }
 
@@ -303,13 +359,64 @@ int
 kr_workspaces_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
+	struct kr_repos *repos = target;
+
 	(void)key;
-	(void)target;
-	for (const struct kr_yaml_node *space = node->child; space; space = space->next)
-		if (kr_config_want(c, space, space->key->text, KR_KEY_MAPPING) < 0 ||
-			kr_section_read(c, KR_IN_WORKSPACE, space, NULL) < 0)
+	repos->workspaces = kr_arena_alloc(c->arena, (node->count + 1) * sizeof(*repos->workspaces));
+	for (const struct kr_yaml_node *space = node->child; space; space = space->next) {
+		struct kr_workspace *out = &repos->workspaces[repos->workspace_count++];
+
+		*out = (struct kr_workspace){ .name = space->key->text, .mark = kr_config_mark(space->key) };
+		if (!*out->name)
+			return kr_config_fail(c, space->key, "a workspace has an empty name");
+		if (kr_config_want(c, space, out->name, KR_KEY_MAPPING) < 0 ||
+			kr_section_read(c, KR_IN_WORKSPACE, space, out) < 0)
 			return -1;
+	}
 	return 0;
+}
+
+static const struct kr_repo *
+find_id(struct kr_config *c, const struct kr_repos *repos, const struct kr_yaml_node *id)
+{
+	for (size_t i = 0; i < repos->repo_count; i++)
+		if (repos->repo[i].id && strcmp(repos->repo[i].id, id->text) == 0)
+			return &repos->repo[i];
+	kr_config_fail(c, id, "no repository has the id '%s'", kr_config_quote(c, id->text));
+	kr_hint(c->err, "write 'id: %s' in the repository's entry in 'repos'", kr_config_quote(c, id->text));
+	return NULL;
+}
+
+/* Once all of the file is read: a workspace may stand before the entries that it names. */
+static int
+resolve_workspaces(struct kr_config *c, struct kr_repos *repos)
+{
+	const struct kr_yaml_node *all = kr_yaml_get(c->doc->root, "workspaces");
+	const struct kr_yaml_node *node = repos->workspace_count ? all->child : NULL;
+
+	for (struct kr_workspace *space = repos->workspaces; node; space++, node = node->next) {
+		const struct kr_yaml_node *members = kr_yaml_get(node, "members");
+		struct kr_member *member = space->members;
+
+		space->root = find_id(c, repos, kr_yaml_get(node, "root"));
+		if (!space->root)
+			return -1;
+		for (const struct kr_yaml_node *m = members ? members->child : NULL; m; m = m->next, member++) {
+			member->repo = find_id(c, repos, kr_yaml_get(m, "repository"));
+			if (!member->repo)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+const struct kr_workspace *
+kr_workspace_find(const struct kr_repos *repos, const char *name)
+{
+	for (size_t i = 0; i < repos->workspace_count; i++)
+		if (strcmp(repos->workspaces[i].name, name) == 0)
+			return &repos->workspaces[i];
+	return NULL;
 }
 
 /* ---- the list ---- */
@@ -404,7 +511,9 @@ kr_repos_parse(struct kr_arena *arena, const char *file, const char *bytes, size
 		kr_hint(err, "begin it with 'repos:' and list the repositories below");
 		return NULL;
 	}
-	return kr_section_read(&c, KR_IN_TOP, doc.root, repos) < 0 ? NULL : repos;
+	if (kr_section_read(&c, KR_IN_TOP, doc.root, repos) < 0 || resolve_workspaces(&c, repos) < 0)
+		return NULL;
+	return repos;
 }
 
 const struct kr_repos *

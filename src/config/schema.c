@@ -22,6 +22,8 @@ enum { NEAR = 2, QUOTE_BYTES = 120 };
 #define INJECT(member) offsetof(struct kr_inject, member)
 #define HOSTS(member) offsetof(struct kr_host_list, member)
 #define SCOPE(member) offsetof(struct kr_test_scope, member)
+#define WORKSPACE(member) offsetof(struct kr_workspace, member)
+#define MEMBER(member) offsetof(struct kr_member, member)
 #define NONE KR_NO_FIELD
 
 /* section, name, type, default, help, kinds, nullable, field, fault, read */
@@ -29,7 +31,7 @@ const struct kr_key kr_keys[] = {
 	{ KR_IN_TOP, "repos", KR_KEY_LIST, "[]", "the connected repositories", 0, true, 0, NULL,
 		kr_repo_list_read },
 	{ KR_IN_TOP, "workspaces", KR_KEY_MAPPING, "{}", "repositories that are worked on together, by name", 0,
-		true, NONE, NULL, kr_workspaces_read },
+		true, 0, NULL, kr_workspaces_read },
 
 	{ KR_IN_REPO, "path", KR_KEY_STRING, "", "the checkout, an absolute path", 0, false, REPO(path), NULL,
 		kr_path_read },
@@ -167,17 +169,18 @@ const struct kr_key kr_keys[] = {
 	{ KR_IN_INJECT, "format", KR_KEY_STRING, "", "the header's value, with one %s for the secret", 0, false,
 		INJECT(format), kr_fault_format, NULL },
 
-	{ KR_IN_WORKSPACE, "root", KR_KEY_STRING, "", "the id of the repository at the root", 0, false, NONE,
-		kr_fault_id, NULL },
+	{ KR_IN_WORKSPACE, "root", KR_KEY_STRING, "", "the id of the repository at the root", 0, false,
+		WORKSPACE(root_id), kr_fault_id, NULL },
 	{ KR_IN_WORKSPACE, "root_pointer_default", KR_KEY_STRING, "ignore",
-		"what happens to the root's pointers: ignore or bump", 0, false, NONE, kr_fault_root_pointer, NULL },
+		"what happens to the root's pointers: ignore or bump", 0, false, NONE, kr_fault_root_pointer,
+		kr_root_pointer_read },
 	{ KR_IN_WORKSPACE, "members", KR_KEY_MAPPING, "{}", "the other repositories, by name", 0, false, NONE,
 		NULL, kr_members_read },
 
-	{ KR_IN_MEMBER, "repository", KR_KEY_STRING, "", "the id of the member's repository", 0, false, NONE,
-		kr_fault_id, NULL },
-	{ KR_IN_MEMBER, "path", KR_KEY_STRING, "", "where it stands below the root", 0, false, NONE,
-		kr_fault_inside, NULL },
+	{ KR_IN_MEMBER, "repository", KR_KEY_STRING, "", "the id of the member's repository", 0, false,
+		MEMBER(repository), kr_fault_id, NULL },
+	{ KR_IN_MEMBER, "path", KR_KEY_STRING, "", "where it stands below the root", 0, false, MEMBER(path),
+		kr_fault_member, NULL },
 };
 const size_t kr_key_count = KR_COUNT(kr_keys);
 

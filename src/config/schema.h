@@ -130,6 +130,8 @@ int kr_repo_list_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_workspaces_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_root_pointer_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_members_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_path_read(
@@ -155,6 +157,7 @@ const char *kr_fault_id(const char *text);
 const char *kr_fault_forge(const char *text);
 const char *kr_fault_inside(const char *text);
 const char *kr_fault_local_file(const char *text);
+const char *kr_fault_member(const char *text);
 const char *kr_fault_tool(const char *text);
 const char *kr_fault_grant(const char *text);
 const char *kr_fault_escalation(const char *text);

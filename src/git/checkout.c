@@ -18,11 +18,11 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "git/internal.h"
 
 enum {
-	POINTER_BYTES = 8192,         /* a `.git` file, commondir, HEAD, a loose ref */
-	PACKED_REFS_BYTES = 64 << 20, /* about half a million refs; above it git is asked */
-	SYMREFS_MAX = 5,              /* as git follows */
+	POINTER_BYTES = 8192, /* a `.git` file, commondir, HEAD, a loose ref */
+	SYMREFS_MAX = 5,      /* as git follows */
 };
 
 static const char *
@@ -124,6 +124,16 @@ find_common(struct kr_arena *arena, struct kr_checkout *out, struct kr_error *er
 	return 0;
 }
 
+bool
+kr_worktree_is_of(const char *git_dir, const char *common)
+{
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	const char *text = read_pointer(&arena, AT_FDCWD, kr_arena_printf(&arena, "%s/commondir", git_dir), NULL);
+	const char *leads = text ? resolve_pointer(&arena, git_dir, text) : NULL;
+
+	return leads && strcmp(leads, common) == 0;
+}
+
 /* 1: this is the top of a checkout; 0: look further up; -1: an error. */
 static int
 look_in(struct kr_arena *arena, const char *directory, struct kr_checkout *out, struct kr_error *err)
@@ -219,12 +229,6 @@ kr_checkout_find(struct kr_arena *arena, const char *start, struct kr_checkout *
 
 /* ---- HEAD ---- */
 
-static bool
-is_oid(const char *s, size_t n)
-{
-	return (n == 40 || n == 64) && strspn(s, "0123456789abcdef") >= n;
-}
-
 static void
 set_oid(char oid[KR_OID_HEX_MAX + 1], const char *hex, size_t n)
 {
@@ -253,27 +257,11 @@ enum answer { FOUND, ABSENT, ASK_GIT };
 static enum answer
 find_packed(const char *common, const char *name, char oid[KR_OID_HEX_MAX + 1])
 {
-	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	kr_auto_buf struct kr_buf buf = KR_BUF(PACKED_REFS_BYTES);
-	size_t name_len = strlen(name);
+	const struct kr_buf *text = kr_packed_refs_read(common, NULL);
 
-	if (!exists_in(common, "packed-refs"))
-		return ABSENT;
-	if (kr_file_read_at(AT_FDCWD, kr_arena_printf(&arena, "%s/packed-refs", common), &buf, NULL) < 0)
+	if (!text)
 		return ASK_GIT;
-	for (const char *line = buf.data, *end = buf.data + buf.len; line && line < end;) {
-		const char *stop = memchr(line, '\n', (size_t)(end - line)), *space;
-		size_t n = (size_t)((stop ? stop : end) - line);
-
-		space = memchr(line, ' ', n);
-		if (space && is_oid(line, (size_t)(space - line)) && n - (size_t)(space - line) - 1 == name_len &&
-			memcmp(space + 1, name, name_len) == 0) {
-			set_oid(oid, line, (size_t)(space - line));
-			return FOUND;
-		}
-		line += n + 1;
-	}
-	return ABSENT;
+	return text->len && kr_packed_refs_find(text->data, text->len, name, oid) > 0 ? FOUND : ABSENT;
 }
 
 /* Follows HEAD; `name` receives the last symbolic name met, for the message about one without a commit. */
@@ -292,7 +280,7 @@ follow_head(
 			return depth && (err.sys_errno == ENOENT || err.sys_errno == ENOTDIR || err.sys_errno == EISDIR)
 					   ? find_packed(c->common, *name, oid)
 					   : ASK_GIT;
-		if (is_oid(text, strlen(text))) {
+		if (kr_oid_is_valid(text, strlen(text))) {
 			set_oid(oid, text, strlen(text));
 			return FOUND;
 		}
@@ -311,10 +299,16 @@ ask_git_for_head(const struct kr_checkout *c, char oid[KR_OID_HEX_MAX + 1], stru
 	static const char *const argv[] = { "rev-parse", "--verify", "HEAD^{commit}", NULL };
 	const struct kr_git_where where = { .git_dir = c->git_dir, .work_tree = c->root, .work_dir_fd = -1 };
 	kr_auto_buf struct kr_buf out = KR_BUF(1024);
+	struct kr_error failed = { 0 };
 
-	if (kr_git_run(&where, argv, &out, err) < 0)
+	if (kr_git_run(&where, argv, &out, &failed) < 0) {
+		if (exists_in(c->common, "reftable") && strstr(failed.message, "extension"))
+			return kr_refs_not_read(c->common, failed.message, err);
+		if (err)
+			*err = failed;
 		return kr_wrap(err, "cannot read HEAD of '%s'", c->root);
-	if (!out.len || !is_oid(out.data, out.len - 1))
+	}
+	if (!out.len || !kr_oid_is_valid(out.data, out.len - 1))
 		return kr_fail(err, KR_E_GIT, "git gave no commit for HEAD of '%s'", c->root);
 	set_oid(oid, out.data, out.len - 1);
 	return 0;

@@ -39,6 +39,9 @@ struct kr_git_run {
 	pid_t pid;          /* 0: not running */
 	int out_fd, err_fd; /* our ends of its stdout and stderr */
 	bool show_progress; /* copy its stderr to ours while it runs, when ours is a terminal */
+	/* Given its stdout piece by piece, in place of kr_git_finish's `out`; -1 ends the run. NULL: none. */
+	int (*sink)(void *context, const char *bytes, size_t n);
+	void *sink_context;
 	char verb[32];      /* "status", for errors */
 };
 struct kr_git_where {
@@ -46,8 +49,13 @@ struct kr_git_where {
 	const char *work_tree;  /* NULL: none */
 	const char *index_file; /* NULL: git's own */
 	int work_dir_fd;        /* where it runs; 0 or -1: the work tree, else "/" */
+	int stdin_fd;           /* its stdin, from where it stands; 0 or -1: /dev/null */
 	int hold_fd;            /* a lock that the run holds to its end, also when we are killed; 0 or -1: none */
+	bool lives_on;          /* goes on when we are killed: for a short run that would leave a lock file behind */
+	uint64_t memory_bytes;  /* that it may allocate, for what reads a worker's bytes; 0: no limit */
+	unsigned cpu_s;         /* that it may use; 0: no limit */
 	const char *const *extra_env; /* "NAME=value", NULL-terminated, beside ours; NULL: none */
+	bool pushes; /* a push at the person's word: the repository's pre-push hook runs, and transports are allowed */
 };
 /* The git program: the system's, else the first one on the absolute entries of PATH that lie in no checkout; looked for
  * once. NULL with KR_E_UNSUPPORTED. */
@@ -73,6 +81,13 @@ int kr_worktree_add(struct kr_arena *arena, const struct kr_checkout *checkout, 
  * below `path`, which a worker may have written.
  */
 bool kr_worktree_is_linked(const char *git_dir, const char *path);
+/* True when git_dir belongs to the repository at `common`: its commondir leads there. */
+bool kr_worktree_is_of(const char *git_dir, const char *common);
+/*
+ * Makes the repository at `common` forget the linked worktree at `path`, whose files the caller has removed: nothing is there
+ * that git could open. git_dir as recorded; nothing happens when it is not that worktree's any more.
+ */
+int kr_worktree_forget(const char *common, const char *git_dir, const char *path, struct kr_error *err);
 /* A commit of the checkout's present state, tracked and untracked (not ignored), beside HEAD; the checkout and its
  * index stay as they are. `head` itself when nothing differs; the same state gives the same commit again. */
 int kr_checkout_snapshot(const struct kr_checkout *checkout, const char *head, char oid[KR_OID_HEX_MAX + 1],

@@ -7,11 +7,12 @@
  * mean to start now. The person's own git configuration counts (filters of large files live there), and so
  * does the repository's: a worker writes neither.
  *
- * What a run must not do: ask (its own session, no terminal, no stdin), page, fetch what a partial clone
- * lacks, follow refs/replace, collect garbage, or outlive us: half of a checkout that goes on after its kraft
- * was killed would race with the next kraft that makes the worktree anew. The exception is a short run that
- * leaves the repository broken when it is killed half-way (`worktree add`); that one goes on to its end and
- * holds the caller's lock until then.
+ * What a run must not do: ask (its own session, no terminal, no stdin but a file it is given), page, fetch
+ * what a partial clone lacks, follow refs/replace, collect garbage, or outlive us: half of a checkout that
+ * goes on after its kraft was killed would race with the next kraft that makes the worktree anew. The
+ * exceptions are short runs that leave the repository broken when they are killed half-way (`worktree add`,
+ * and `update-ref` with a ref's lock file); those go on to their end, and can hold a lock of the caller's
+ * until then.
  *
  * Started by vfork and not by posix_spawn for that last point alone: posix_spawn cannot set a parent-death
  * signal.
@@ -23,6 +24,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +45,7 @@ enum {
 static const struct {
 	const char *key, *value;
 } pins[] = {
-	{ "core.hooksPath", "/dev/null" },
+	{ "core.hooksPath", "/dev/null" }, /* the first: see add_pins */
 	{ "core.fsmonitor", "" },
 	{ "core.pager", "cat" },
 	{ "core.askPass", "" },
@@ -193,13 +195,16 @@ home_of_person(void)
 	return pw ? pw->pw_dir : "/";
 }
 
+/* A push lifts the first one: the repository's pre-push hook is meant to run. */
 static void
-add_pins(struct kr_arena *arena, struct kr_strs *env)
+add_pins(struct kr_arena *arena, const struct kr_git_where *where, struct kr_strs *env)
 {
-	add_env(arena, env, "GIT_CONFIG_COUNT", kr_arena_printf(arena, "%zu", KR_COUNT(pins)));
-	for (size_t i = 0; i < KR_COUNT(pins); i++) {
-		add_env(arena, env, kr_arena_printf(arena, "GIT_CONFIG_KEY_%zu", i), pins[i].key);
-		add_env(arena, env, kr_arena_printf(arena, "GIT_CONFIG_VALUE_%zu", i), pins[i].value);
+	size_t first = where->pushes;
+
+	add_env(arena, env, "GIT_CONFIG_COUNT", kr_arena_printf(arena, "%zu", KR_COUNT(pins) - first));
+	for (size_t i = first; i < KR_COUNT(pins); i++) {
+		add_env(arena, env, kr_arena_printf(arena, "GIT_CONFIG_KEY_%zu", i - first), pins[i].key);
+		add_env(arena, env, kr_arena_printf(arena, "GIT_CONFIG_VALUE_%zu", i - first), pins[i].value);
 	}
 }
 
@@ -219,7 +224,8 @@ env_fill(struct kr_arena *arena, const struct kr_git_where *where, struct kr_str
 	add_env(arena, env, "GIT_EDITOR", "false");
 	/* A git older than 2.44 does not know the first; the second stops its fetch all the same. */
 	add_env(arena, env, "GIT_NO_LAZY_FETCH", "1");
-	add_env(arena, env, "GIT_ALLOW_PROTOCOL", "");
+	if (!where->pushes)
+		add_env(arena, env, "GIT_ALLOW_PROTOCOL", "");
 	/* For reflogs. Where the person's is not configured git asks the name server for this host's name, and waits. */
 	add_env(arena, env, "GIT_COMMITTER_EMAIL", "kraft@localhost");
 	add_env(arena, env, "GIT_DIR", where->git_dir);
@@ -227,7 +233,7 @@ env_fill(struct kr_arena *arena, const struct kr_git_where *where, struct kr_str
 		add_env(arena, env, "GIT_CEILING_DIRECTORIES", "/");
 	add_env(arena, env, "GIT_WORK_TREE", where->work_tree);
 	add_env(arena, env, "GIT_INDEX_FILE", where->index_file);
-	add_pins(arena, env);
+	add_pins(arena, where, env);
 	for (const char *const *e = where->extra_env; e && *e; e++)
 		kr_strs_add(arena, env, *e);
 }
@@ -237,8 +243,11 @@ env_fill(struct kr_arena *arena, const struct kr_git_where *where, struct kr_str
 struct child {
 	const char *program, *directory; /* directory: NULL when directory_fd is set */
 	char *const *argv, *const *env;
-	int directory_fd, null_fd, out_fd, err_fd;
-	int hold_fd; /* 0 or -1: none, and the child dies with us */
+	int directory_fd, in_fd, out_fd, err_fd;
+	int hold_fd; /* 0 or -1: none, and the child dies with us unless it lives_on */
+	bool lives_on;
+	uint64_t memory_bytes;
+	unsigned cpu_s;
 	pid_t parent;
 	volatile int failed; /* written by the child: after vfork memory is shared */
 };
@@ -265,6 +274,18 @@ die_with(pid_t parent)
 		_exit(127); /* it died before the line above */
 }
 
+static int
+limit_to(int resource, rlim_t most)
+{
+	struct rlimit now;
+
+	if (most == 0)
+		return 0;
+	if (getrlimit(resource, &now) == 0 && now.rlim_max != RLIM_INFINITY && now.rlim_max < most)
+		most = now.rlim_max;
+	return setrlimit(resource, &(const struct rlimit){ most, most });
+}
+
 /* Only what is async-signal-safe, and no change to any memory but child->failed. */
 __attribute__((noreturn, noinline)) static void
 child_main(struct child *child)
@@ -277,9 +298,10 @@ child_main(struct child *child)
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)setsid();
-	if (child->hold_fd <= 0)
+	if (child->hold_fd <= 0 && !child->lives_on)
 		die_with(child->parent);
-	if (dup2(child->null_fd, 0) >= 0 && dup2(child->out_fd, 1) >= 0 && dup2(child->err_fd, 2) >= 0 &&
+	if (dup2(child->in_fd, 0) >= 0 && dup2(child->out_fd, 1) >= 0 && dup2(child->err_fd, 2) >= 0 &&
+		limit_to(RLIMIT_DATA, child->memory_bytes) == 0 && limit_to(RLIMIT_CPU, child->cpu_s) == 0 &&
 		(child->directory ? chdir(child->directory) : fchdir(child->directory_fd)) == 0) {
 		close_on_exec_above_stdio();
 		if (child->hold_fd > 0)
@@ -355,10 +377,13 @@ kr_git_start(
 					 : where->work_tree     ? where->work_tree
 											: "/",
 		.directory_fd = where->work_dir_fd,
-		.null_fd = null_fd,
+		.in_fd = where->stdin_fd > 0 ? where->stdin_fd : null_fd,
 		.out_fd = out_write,
 		.err_fd = err_write,
 		.hold_fd = where->hold_fd,
+		.lives_on = where->lives_on,
+		.memory_bytes = where->memory_bytes,
+		.cpu_s = where->cpu_s,
 	};
 	pid = start_child(&child);
 	if (child.failed) {
@@ -415,7 +440,7 @@ struct gather {
 	struct kr_git_run *run;
 	struct kr_buf *out; /* NULL: dropped */
 	struct tail tail;
-	bool show, failed; /* failed: *out is full */
+	bool show, failed; /* failed: *out is full, or the sink wants no more */
 };
 
 /* Takes what is there; closes the descriptor at its end. False when nothing was there. */
@@ -435,6 +460,8 @@ take(struct gather *g, int *fd)
 		tail_add(&g->tail, chunk, (size_t)n);
 		if (g->show)
 			show(chunk, (size_t)n);
+	} else if (g->run->sink) {
+		g->failed = g->failed || g->run->sink(g->run->sink_context, chunk, (size_t)n) < 0;
 	} else if (g->out) {
 		kr_buf_add(g->out, chunk, (size_t)n);
 		g->failed = g->failed || g->out->overflow;
@@ -522,6 +549,8 @@ judge(const struct gather *g, int status, struct kr_error *err)
 {
 	char why[600];
 
+	if (g->failed && g->run->sink)
+		return kr_fail(err, KR_E_SYSTEM, "git %s was ended: what it prints could not be passed on", g->run->verb);
 	if (g->failed)
 		return kr_fail(err, KR_E_LIMIT, "git %s printed more than %zu bytes", g->run->verb, g->out->max);
 	if (WIFSIGNALED(status))

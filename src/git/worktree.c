@@ -104,6 +104,21 @@ kr_worktree_is_linked(const char *git_dir, const char *path)
 	return buf.len && strcmp(buf.data, kr_arena_printf(&arena, "%s/.git", path)) == 0;
 }
 
+int
+kr_worktree_forget(const char *common, const char *git_dir, const char *path, struct kr_error *err)
+{
+	/* Twice: also one that is locked. */
+	const char *const argv[] = { "worktree", "remove", "--force", "--force", "--", path, NULL };
+	const struct kr_git_where where = { .git_dir = common, .work_dir_fd = -1 };
+	struct stat st;
+
+	if (!kr_worktree_is_linked(git_dir, path))
+		return 0;
+	if (lstat(path, &st) == 0)
+		return kr_fail(err, KR_E_REFUSED, "the worktree '%s' is still there", path);
+	return kr_git_run(&where, argv, NULL, err);
+}
+
 /* ---- snapshot ---- */
 
 struct snapshot {

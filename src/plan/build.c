@@ -168,30 +168,76 @@ show_own(struct kr_build *b, const char *path, const char *source, bool writable
 						 .because = because });
 }
 
+static bool
+is_own(const struct kr_build *b, const char *path)
+{
+	for (size_t i = 0; i < b->show_count; i++)
+		if (b->shows[i].ours && strcmp(b->shows[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* Read-only; two repositories may borrow from one. */
+static void
+show_once(struct kr_build *b, const char *path, const char *because)
+{
+	if (!is_own(b, path))
+		show_own(b, path, path, false, because);
+}
+
 /*
- * For kraft's own git. A filter of the repository's configuration may run a program of the worktree's, so the
- * worker's code may run here too, and what it must not change are the files through which git finds its
- * configuration: whoever calls git in the worktree later, outside, would run what the worker says.
+ * REF-01. The worker's git is its own, but for the file through which it finds the repository's objects: that one, and
+ * each directory on the way to it, is a mount, so none can be renamed and another put in its place. `.git` of the
+ * worktree is covered for the same reason: who calls git there later, outside, must not be led elsewhere (GIT-04).
  */
+static void
+add_tree(struct kr_build *b, const struct kr_plan_git *git)
+{
+	const char *worktree = git->worktree ? git->worktree : b->request->worktree;
+	const char *objects = kr_path_join(b->arena, git->dir, "objects");
+	const char *info = kr_path_join(b->arena, git->dir, "objects/info");
+	const char *alternates = kr_path_join(b->arena, git->dir, "objects/info/alternates");
+
+	show_own(b, git->dir, git->dir, true, "the item's own git directory");
+	show_own(b, objects, objects, true, "its objects; a mount, so that it stays in its place");
+	show_own(b, info, info, true, "a mount, so that it stays in its place");
+	show_own(b, alternates, alternates, false, "names the repository's objects");
+	show_once(b, git->objects, "the repository's objects");
+	for (size_t i = 0; i < git->borrowed.n; i++)
+		show_once(b, git->borrowed.v[i], "objects that the repository borrows");
+	if (git->lfs)
+		show_once(b, git->lfs, "the repository's large files");
+	show_own(b, kr_path_join(b->arena, worktree, ".git"), git->git_file, false,
+		"leads to the item's own git directory");
+}
+
+/* REF-06, GIT-22: whoever could rename a directory on the way to a member could put another one in its place. */
+static void
+add_places(struct kr_build *b, const struct kr_plan_git *git)
+{
+	for (size_t i = 0; i < git->place_count; i++) {
+		const struct kr_plan_place *place = &git->places[i];
+
+		if (is_own(b, place->path))
+			continue; /* on the way to two members */
+		kr_build_show(b, (struct kr_show){ .path = place->path,
+							 .source = place->path,
+							 .writable = true,
+							 .ours = true,
+							 .check = KR_CHECK_SYSTEM,
+							 .device = place->device,
+							 .inode = place->inode,
+							 .because = i + 1 == git->place_count ? "a member; a mount, so that it stays in its place"
+																  : "a mount, so that it stays in its place" });
+	}
+}
+
 static void
 add_git(struct kr_build *b)
 {
-	static const char *const pointers[] = { "commondir", "gitdir", "config.worktree" };
-	const struct kr_request *r = b->request;
-	const char *dot_git = kr_path_join(b->arena, r->worktree, ".git");
-
-	show_own(b, r->git_common, r->git_common, false, "the repository, for kraft's own git");
-	show_own(b, r->git_dir, r->git_dir, true, "the worktree's git directory, for kraft's own git");
-	show_own(b, dot_git, dot_git, false, "leads to the git directory; not to be changed");
-	for (size_t i = 0; i < KR_COUNT(pointers); i++) {
-		const char *path = kr_path_join(b->arena, r->git_dir, pointers[i]);
-
-		if (b->host->fs->look(b->host->fs->context, path).type != KR_FS_NONE) {
-			show_own(b, path, path, false, "leads git to its configuration; not to be changed");
-		} else {
-			kr_strs_add(b->arena, &b->masks, path);
-			kr_strs_add(b->arena, &b->mask_why, "leads git to its configuration; not to be made");
-		}
+	for (const struct kr_plan_git *git = b->request->git; git; git = git->next) {
+		add_places(b, git);
+		add_tree(b, git);
 	}
 }
 
@@ -208,7 +254,7 @@ add_own(struct kr_build *b)
 	show_own(b, r->channel_dir, r->channel_dir, false, "the session's channel to kraft");
 	show_own(b, r->home, r->home, true, "the item's home, HOME inside");
 	show_own(b, r->worktree, r->worktree, true, "the worktree");
-	if (r->git_dir)
+	if (r->git)
 		add_git(b);
 }
 
@@ -524,7 +570,8 @@ step_shows(struct kr_build *b)
 		const struct kr_show *s = &b->shows[i];
 
 		step(b, (struct kr_step){ s->writable ? KR_STEP_BIND_RW : KR_STEP_BIND_RO, .path = s->path,
-					.source = s->source, .check = s->check, .because = s->because });
+					.source = s->source, .check = s->check, .device = s->device, .inode = s->inode,
+					.because = s->because });
 	}
 }
 
@@ -548,7 +595,7 @@ step_masks(struct kr_build *b)
 {
 	size_t first;
 
-	if (!b->request->git_dir)
+	if (!b->request->git)
 		step(b, (struct kr_step){ KR_STEP_MASK, .path = kr_path_join(b->arena, b->request->worktree, ".git"),
 					.because = "the repository's git directory is not shown" });
 	first = b->plan->step_count;

@@ -11,6 +11,7 @@ struct kr_show {
 	bool writable;
 	bool ours; /* kraft's or the request's: never merged away */
 	enum kr_step_check check;
+	uint64_t device, inode; /* both 0: whatever is there */
 };
 
 struct kr_build {

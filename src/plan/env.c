@@ -168,6 +168,37 @@ set_java_proxy(struct env *e)
 		KR_ENV_KRAFT, "Java reads no proxy variable");
 }
 
+/* Facts of every git of kraft's, and of git inside: no hook runs, nothing outside the worktree is looked after. */
+static const char *const git_pins[][2] = {
+	{ "core.hooksPath", "/dev/null" },
+	{ "core.fsmonitor", "" },
+	{ "submodule.recurse", "false" },
+	{ "fetch.recurseSubmodules", "false" },
+	{ "push.recurseSubmodules", "no" },
+	{ "diff.ignoreSubmodules", "dirty" },
+};
+
+static void
+set_git(struct env *e)
+{
+	struct kr_arena *arena = e->b->arena;
+	const struct kr_strs *identity = &e->b->request->git->identity;
+
+	set(e, "GIT_CONFIG_COUNT", kr_arena_printf(arena, "%zu", KR_COUNT(git_pins)), KR_ENV_KRAFT, "settings of git inside");
+	for (size_t i = 0; i < KR_COUNT(git_pins); i++) {
+		set(e, kr_arena_printf(arena, "GIT_CONFIG_KEY_%zu", i), git_pins[i][0], KR_ENV_KRAFT, "hooks do not run inside");
+		set(e, kr_arena_printf(arena, "GIT_CONFIG_VALUE_%zu", i), git_pins[i][1], KR_ENV_KRAFT,
+			"hooks do not run inside");
+	}
+	for (size_t i = 0; i < identity->n; i++) {
+		const char *equals = strchr(identity->v[i], '=');
+
+		if (equals)
+			set(e, kr_arena_dup_n(arena, identity->v[i], (size_t)(equals - identity->v[i])), equals + 1, KR_ENV_KRAFT,
+				"who commits");
+	}
+}
+
 static void
 set_krafts(struct env *e)
 {
@@ -240,8 +271,10 @@ kr_build_environment(struct kr_build *b)
 
 	e.v = kr_arena_alloc(b->arena, e.cap * sizeof(*e.v));
 	set_krafts(&e);
-	if (!b->request->git_dir)
+	if (!b->request->is_krafts_git)
 		set_proxy(&e);
+	if (b->request->git)
+		set_git(&e);
 	set_path(&e);
 	set_repositorys(&e);
 	set(&e, "USER", b->host->user, KR_ENV_KRAFT, "the login name");
@@ -253,7 +286,7 @@ kr_build_environment(struct kr_build *b)
 	for (size_t i = 0; i < KR_COUNT(tokens); i++)
 		cross(&e, tokens[i], "the agent's login token");
 	cross_passthrough(&e);
-	if (!b->request->git_dir)
+	if (!b->request->is_krafts_git)
 		set_java_proxy(&e);
 	for (size_t i = 0; i < KR_COUNT(ca_variables); i++)
 		cross(&e, ca_variables[i], "the host's CA files");

@@ -23,12 +23,35 @@ struct kr_host {
 };
 const char *kr_host_env(const struct kr_host *host, const char *name); /* NULL when unset */
 
+/* A directory that is mounted on itself, so that no worker can rename or remove it; by what it was when it was looked at. */
+struct kr_plan_place {
+	const char *path;
+	uint64_t device, inode; /* both 0: not known yet */
+};
+
+/*
+ * A private git directory of the item and what it borrows (git/private.h): the root's, and one for each member of a
+ * workspace. All paths clean and resolved.
+ */
+struct kr_plan_git {
+	const char *worktree;    /* a member's own, below the request's; NULL: the request's */
+	const struct kr_plan_place *places; /* from the first directory below the request's worktree down to the member */
+	size_t place_count;
+	const struct kr_plan_git *next;     /* of the next member; NULL: the last */
+	const char *dir;         /* read-write, but for objects/info/alternates */
+	const char *git_file;    /* shown as the worktree's `.git` */
+	const char *objects;     /* the repository's, read-only */
+	struct kr_strs borrowed; /* what those borrow from, read-only */
+	const char *lfs;         /* the repository's large files, read-only; NULL: none */
+	struct kr_strs identity; /* "NAME=value": who commits */
+};
+
 /* What is asked for: who runs what where. All paths clean and resolved. */
 struct kr_request {
 	const struct kr_repo *repo;
 	enum kr_phase phase;
 	const char *item, *session;  /* ids */
-	const char *worktree;        /* read-write; its `.git` is a file and is masked */
+	const char *worktree;        /* read-write; its `.git` is a file and is covered */
 	const char *checkout;        /* the person's checkout: never shown */
 	const char *home;            /* the item's sandbox home, HOME inside */
 	const char *results_dir;     /* this item's results, read-only */
@@ -37,9 +60,8 @@ struct kr_request {
 	const char *cwd;             /* the worktree or below it */
 	const char *const *argv;     /* the command; argv[0] is looked up */
 	bool terminal;               /* a pseudo-terminal inside */
-	/* A short run of kraft's own git on the worktree: its `.git` is not masked, the common git directory is shown
-	 * read-only and the worktree's own git directory read-write. NULL for every run of a worker. */
-	const char *git_common, *git_dir;
+	const struct kr_plan_git *git; /* the root's; NULL: no git inside, the worktree's `.git` reads as empty */
+	bool is_krafts_git;          /* a short run of kraft's own git: it has no way out and none of the worker's variables */
 };
 
 /* kind, name in --json; what the fields mean */
@@ -73,6 +95,7 @@ struct kr_step {
 	const char *source;  /* host path (resolved), or a link's text; NULL where none */
 	uint64_t size_bytes, inodes;
 	enum kr_step_check check;
+	uint64_t device, inode; /* what the source has to be; both 0: whatever is there */
 	const char *because; /* one phrase */
 };
 

@@ -164,7 +164,7 @@ static void
 print_network(const struct kr_plan *plan, struct kr_buf *out)
 {
 	section(out, "network");
-	if (plan->request->git_dir) {
+	if (plan->request->is_krafts_git) {
 		row(out, NULL, 0, "loopback only, the sandbox's own", 0, NULL);
 		return;
 	}

@@ -11,6 +11,9 @@
  *   moving    there             remove git's stale locks; the caller moves it: nobody knows how far it came
  *   ready     at the commit     nothing
  *
+ * "At the commit" is said of all trees: one that is elsewhere is moved alone. A member that is not what was made stops the
+ * item (session/member.c); what a workspace's members are is recorded, and stays.
+ *
  * A directory is only ever removed in the one state in which no worker and no person can have put anything
  * there; in every other it is renamed to <item>.aside-N and a note says so. Host git never looks into a
  * worktree once a worker may have written it: what is asked of git afterwards is asked of the git directory
@@ -46,9 +49,8 @@ static const char id_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 struct opening {
 	struct kr_arena *arena;
 	const struct kr_host *host;
-	const struct kr_checkout *checkout;
-	const struct kr_repo *repo;
 	struct kr_item *item;
+	struct kr_tree *root; /* the first of the item's trees */
 	int dir_fd; /* <run_dir>/worktrees */
 	bool exclusive, keep;
 	struct kr_record record;
@@ -64,14 +66,16 @@ ends_with(const char *s, const char *end)
 	return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-static int
-check_id(const char *id, struct kr_error *err)
+int
+kr_item_check_id(const char *id, struct kr_error *err)
 {
 	size_t n = strlen(id);
 
-	if (n == 0 || n > ID_MAX || id[strspn(id, id_chars)] || id[0] == '.' || id[0] == '-') {
+	if (n == 0 || n > ID_MAX || id[strspn(id, id_chars)] || id[0] == '.' || id[0] == '-' || ends_with(id, ".") ||
+		strstr(id, "..")) {
 		kr_fail(err, KR_E_USAGE, "'%s' cannot name an item", id);
-		return kr_hint(err, "1 to 64 of letters, digits, '.', '_' and '-', the first neither '.' nor '-'");
+		return kr_hint(err, "1 to 64 of letters, digits, '.', '_' and '-', the first neither '.' nor '-'; no '.' at the end "
+							"or beside another");
 	}
 	if (ends_with(id, ".json") || ends_with(id, ".lock") || ends_with(id, ".new") || strstr(id, ".aside-")) {
 		kr_fail(err, KR_E_USAGE, "'%s' cannot name an item", id);
@@ -111,6 +115,13 @@ default_id(struct kr_arena *arena, const char *root)
 	return kr_arena_printf(arena, "run-%s-%08x", slug(arena, kr_path_basename(root)), hash);
 }
 
+const char *
+kr_item_workspace_id(struct kr_arena *arena, const char *root, const char *workspace)
+{
+	/* No path holds an empty component, so no other pair gives the same. */
+	return default_id(arena, kr_arena_printf(arena, "%s//%s", root, workspace));
+}
+
 /* ---- the lock ---- */
 
 static bool
@@ -137,6 +148,15 @@ open_lock(int dir_fd, const char *id, struct kr_error *err)
 	return kr_steal_fd(fd);
 }
 
+/* Whoever removed the item held this lock; the next one makes another file. */
+static bool
+is_removed(int lock_fd)
+{
+	struct stat st;
+
+	return fstat(lock_fd, &st) == 0 && st.st_nlink == 0;
+}
+
 /* Exclusive when nobody is there, shared beside running sessions; waits a little for one that prepares. */
 static int
 take_lock(struct opening *o, struct kr_error *err)
@@ -144,19 +164,37 @@ take_lock(struct opening *o, struct kr_error *err)
 	const struct timespec step = { .tv_nsec = STEP_MS * 1000000L };
 	struct kr_item *item = o->item;
 
-	item->lock_fd = open_lock(o->dir_fd, item->id, err);
-	if (item->lock_fd < 0)
-		return -1;
 	for (int waited = 0; waited <= WAIT_MS; waited += STEP_MS) {
+		if (item->lock_fd < 0)
+			item->lock_fd = open_lock(o->dir_fd, item->id, err);
+		if (item->lock_fd < 0)
+			return -1;
 		o->exclusive = try_lock(item->lock_fd, F_WRLCK);
-		if (o->exclusive || try_lock(item->lock_fd, F_RDLCK))
-			return 0;
+		if (o->exclusive || try_lock(item->lock_fd, F_RDLCK)) {
+			if (!is_removed(item->lock_fd))
+				return 0;
+			kr_close_p(&item->lock_fd);
+			continue;
+		}
 		if (errno != EAGAIN && errno != EACCES)
 			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot lock item '%s'", item->id);
 		(void)nanosleep(&step, NULL);
 	}
 	kr_fail(err, KR_E_BUSY, "another session is preparing item '%s'", item->id);
 	return kr_hint(err, "wait for it, or use an item of its own: --item NAME");
+}
+
+int
+kr_item_lock_alone(int dir_fd, const char *id, struct kr_error *err)
+{
+	kr_auto_fd int fd = open_lock(dir_fd, id, err);
+
+	if (fd < 0)
+		return -1;
+	if (try_lock(fd, F_WRLCK) && !is_removed(fd))
+		return kr_steal_fd(fd);
+	kr_fail(err, KR_E_BUSY, "a session runs in item '%s'", id);
+	return kr_hint(err, "'kraft view sessions --item %s' shows it; wait for its end, or end it", id);
 }
 
 static int
@@ -199,7 +237,7 @@ is_usable(const struct opening *o)
 static int
 check_owner(const struct opening *o, struct kr_error *err)
 {
-	if (o->record.state == KR_RECORD_ABSENT || strcmp(o->record.checkout, o->checkout->root) == 0)
+	if (o->record.state == KR_RECORD_ABSENT || strcmp(o->record.checkout, o->root->checkout.root) == 0)
 		return 0;
 	kr_fail(err, KR_E_REFUSED, "item '%s' belongs to the checkout '%s'", o->item->id, o->record.checkout);
 	return kr_hint(err, "choose another name for this one: --item NAME");
@@ -228,8 +266,15 @@ cut_off(const struct opening *o, const char *name)
 	if (o->record.state == KR_RECORD_ABSENT)
 		return;
 	aside = openat(o->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (aside >= 0)
-		(void)unlinkat(aside, ".git", 0); /* a worker may have made it anything; then git refuses it */
+	if (aside < 0)
+		return;
+	(void)unlinkat(aside, ".git", 0); /* a worker may have made it anything; then git refuses it */
+	for (size_t i = 0; i < o->record.member_count; i++) {
+		kr_auto_fd int member = kr_member_open(aside, o->record.members[i].below);
+
+		if (member >= 0)
+			(void)unlinkat(member, ".git", 0); /* as above */
+	}
 }
 
 static int
@@ -269,39 +314,78 @@ clear_place(const struct opening *o, struct kr_error *err)
 	return o->record.state == KR_RECORD_MAKING ? remove_half_made(o, err) : put_aside(o, err);
 }
 
-static int
-write_record(const struct opening *o, enum kr_record_state state, const char *git_dir, const char *commit,
-	struct kr_error *err)
+/* What the record says of the members. */
+static void
+record_members(const struct opening *o, struct kr_record *record)
 {
-	const struct kr_record record = {
+	const struct kr_item *item = o->item;
+
+	record->workspace = item->workspace;
+	record->members = kr_arena_alloc(o->arena, item->tree_count * sizeof(*record->members));
+	for (size_t i = 1; i < item->tree_count; i++) {
+		const struct kr_tree *tree = &item->trees[i];
+
+		record->members[record->member_count++] = (struct kr_record_member){
+			.name = tree->member,
+			.below = tree->below,
+			.checkout = tree->checkout.root,
+			.git_dir = tree->git_dir ? tree->git_dir : "",
+			.git_common = tree->checkout.common,
+			.commit = tree->wanted,
+		};
+	}
+}
+
+static int
+write_record(const struct opening *o, enum kr_record_state state, struct kr_error *err)
+{
+	const struct kr_tree *root = o->root;
+	struct kr_record record = {
 		.state = state,
-		.checkout = o->checkout->root,
-		.git_dir = git_dir,
-		.git_common = o->checkout->common,
-		.commit = commit,
+		.checkout = root->checkout.root,
+		.git_dir = root->git_dir ? root->git_dir : "",
+		.git_common = root->checkout.common,
+		.commit = root->wanted,
 		.setup = "",
 	};
 
+	if (o->item->workspace)
+		record_members(o, &record);
 	return kr_record_write(o->dir_fd, o->item->id, &record, err);
 }
 
-/* Does: everything up to a worktree at item->wanted with its local files. Must not: touch what may be
- * somebody's. */
+static int
+make_tree(const struct opening *o, struct kr_tree *tree, struct kr_error *err)
+{
+	if (*tree->below && kr_member_make_place(o->item->worktree, tree, err) < 0)
+		return -1;
+	if (kr_worktree_add(o->arena, &tree->checkout, tree->worktree, tree->wanted, o->item->lock_fd, &tree->git_dir,
+			err) < 0 ||
+		kr_local_files_copy(tree->repo, tree->checkout.root, tree->worktree, err) < 0)
+		return -1;
+	memcpy(tree->at, tree->wanted, sizeof(tree->at));
+	return *tree->below ? kr_member_check(o->arena, o->item->id, o->item->worktree, tree, NULL, NULL, err) : 0;
+}
+
+/* Does: everything up to a worktree whose trees are at their wanted commits with their local files. Must not: touch what
+ * may be somebody's. */
 static int
 make(struct opening *o, struct kr_error *err)
 {
 	struct kr_item *item = o->item;
 
-	if (kr_local_files_check(o->repo, o->checkout->root, err) < 0 || clear_place(o, err) < 0 ||
-		write_record(o, KR_RECORD_MAKING, "", item->wanted, err) < 0 ||
-		kr_worktree_add(
-			o->arena, o->checkout, item->worktree, item->wanted, item->lock_fd, &item->git_dir, err) < 0 ||
-		kr_local_files_copy(o->repo, o->checkout->root, item->worktree, err) < 0 ||
-		write_record(o, KR_RECORD_READY, item->git_dir, item->wanted, err) < 0)
+	for (size_t i = 0; i < item->tree_count; i++)
+		if (kr_local_files_check(item->trees[i].repo, item->trees[i].checkout.root, err) < 0)
+			return -1;
+	if (kr_members_check_room(o->arena, item->trees, item->tree_count, err) < 0 || clear_place(o, err) < 0 ||
+		write_record(o, KR_RECORD_MAKING, err) < 0)
 		return -1;
-	item->git_common = o->checkout->common;
-	memcpy(item->at, item->wanted, sizeof(item->at));
-	item->setup_done = *kr_setup_hash(o->arena, o->repo->setup_command) == '\0';
+	for (size_t i = 0; i < item->tree_count; i++)
+		if (make_tree(o, &item->trees[i], err) < 0)
+			return -1;
+	if (write_record(o, KR_RECORD_READY, err) < 0)
+		return -1;
+	item->setup_done = *kr_setup_hash(o->arena, o->root->repo->setup_command) == '\0';
 	item->state = KR_ITEM_MADE;
 	return 0;
 }
@@ -326,11 +410,11 @@ is_younger(const struct timespec *a, const struct timespec *b)
  * The record was written just before it started; an older lock is the person's, who may be at work there.
  */
 static void
-drop_stale_locks(const struct opening *o)
+drop_stale_locks(const struct opening *o, const char *git_dir)
 {
 	static const char *const locks[] = { "index.lock", "HEAD.lock" };
 	const char *name = kr_arena_printf(o->arena, "%s.json", o->item->id);
-	kr_auto_fd int fd = kr_path_open(o->record.git_dir, O_PATH | O_DIRECTORY, NULL);
+	kr_auto_fd int fd = kr_path_open(git_dir, O_PATH | O_DIRECTORY, NULL);
 	struct stat ordered, lock;
 
 	if (fd < 0 || fstatat(o->dir_fd, name, &ordered, AT_SYMLINK_NOFOLLOW) < 0)
@@ -341,23 +425,67 @@ drop_stale_locks(const struct opening *o)
 			(void)unlinkat(fd, locks[i], 0); /* git says so if it is still there */
 }
 
+/* Commits move the worktree, and the record of the private git directory knows it. */
+static void
+find_position(const struct opening *o, struct kr_tree *tree, const char *recorded)
+{
+	const struct kr_private git = {
+		.dir = kr_private_dir(o->arena, o->host->places.run_dir, o->item->id, (unsigned)(tree - o->root)),
+	};
+	struct kr_private_record private;
+
+	snprintf(tree->at, sizeof(tree->at), "%s", recorded);
+	if (kr_private_record_read(o->arena, &git, &private, NULL) == 0 &&
+		strcmp(private.worktree_git_dir, tree->git_dir) == 0)
+		memcpy(tree->at, private.at, sizeof(tree->at));
+}
+
+/* Where a tree stands and where it should; a member is looked at before anything is done with it. */
+static int
+judge_tree(const struct opening *o, size_t index, struct kr_error *err)
+{
+	const struct kr_record_member *member = index ? &o->record.members[index - 1] : NULL;
+	struct kr_tree *tree = &o->item->trees[index];
+
+	tree->git_dir = member ? member->git_dir : o->record.git_dir;
+	find_position(o, tree, member ? member->commit : o->record.commit);
+	if (o->keep)
+		memcpy(tree->wanted, tree->at, sizeof(tree->wanted));
+	tree->is_elsewhere = o->record.state == KR_RECORD_MOVING || strcmp(tree->at, tree->wanted) != 0;
+	return member ? kr_member_check(o->arena, o->item->id, o->item->worktree, tree, NULL, NULL, err) : 0;
+}
+
+static int
+add_local_files(const struct kr_item *item, struct kr_error *err)
+{
+	for (size_t i = 0; i < item->tree_count; i++) {
+		const struct kr_tree *tree = &item->trees[i];
+
+		if (kr_local_files_add(tree->repo, tree->checkout.root, tree->worktree, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* The worktree is there; does it stand where it should? */
 static int
 judge(struct opening *o, struct kr_error *err)
 {
 	struct kr_item *item = o->item;
-	const char *setup = kr_setup_hash(o->arena, o->repo->setup_command);
+	const char *setup = kr_setup_hash(o->arena, o->root->repo->setup_command);
 	bool moving = o->record.state == KR_RECORD_MOVING;
 
-	snprintf(item->at, sizeof(item->at), "%s", o->record.commit);
-	if (o->keep)
-		memcpy(item->wanted, item->at, sizeof(item->wanted));
-	item->git_dir = o->record.git_dir;
-	item->git_common = o->record.git_common;
 	item->setup_done = *setup == '\0' || strcmp(setup, o->record.setup) == 0;
-	item->state = !moving && strcmp(item->at, item->wanted) == 0 ? KR_ITEM_READY : KR_ITEM_NEEDS_CHECKOUT;
-	if (item->state == KR_ITEM_READY && o->exclusive &&
-		kr_local_files_add(o->repo, o->checkout->root, item->worktree, err) < 0)
+	item->state = KR_ITEM_READY;
+	for (size_t i = 0; i < item->tree_count; i++) {
+		if (judge_tree(o, i, err) < 0)
+			return -1;
+		if (item->trees[i].is_elsewhere)
+			item->state = KR_ITEM_NEEDS_CHECKOUT;
+	}
+	if (o->root->is_elsewhere && kr_members_check_room(o->arena, item->trees, item->tree_count, err) < 0)
+		return -1;
+	if (item->state == KR_ITEM_READY && o->exclusive && add_local_files(item, err) < 0)
 		return -1;
 	if (item->state == KR_ITEM_READY && item->setup_done)
 		return o->exclusive ? share(item, err) : 0;
@@ -368,18 +496,60 @@ judge(struct opening *o, struct kr_error *err)
 	}
 	if (!o->exclusive)
 		return busy(item, "its setup command has to run first", err);
-	if (moving)
-		drop_stale_locks(o);
-	if (item->state == KR_ITEM_READY || moving)
+	for (size_t i = 0; moving && i < item->tree_count; i++)
+		drop_stale_locks(o, item->trees[i].git_dir);
+	return 0;
+}
+
+static bool
+is_same_member(const struct kr_record_member *was, const struct kr_tree *is)
+{
+	return strcmp(was->name, is->member) == 0 && strcmp(was->below, is->below) == 0 &&
+		   strcmp(was->checkout, is->checkout.root) == 0 && strcmp(was->git_common, is->checkout.common) == 0;
+}
+
+static int
+refuse_workspace(const struct opening *o, const char *why, struct kr_error *err)
+{
+	kr_fail(err, KR_E_REFUSED, "item '%s' %s", o->item->id, why);
+	return kr_hint(err, "choose another name for this one with --item NAME, or begin anew: 'kraft item remove %s'",
+		o->item->id);
+}
+
+/* An item's members stay what they were when it was made. */
+static int
+check_workspace(const struct opening *o, struct kr_error *err)
+{
+	const struct kr_record *was = &o->record;
+	const struct kr_item *is = o->item;
+
+	if (was->state == KR_RECORD_ABSENT)
 		return 0;
-	o->record.state = KR_RECORD_MOVING;
-	return kr_record_write(o->dir_fd, item->id, &o->record, err);
+	if (!was->workspace && is->workspace)
+		return refuse_workspace(
+			o, kr_arena_printf(o->arena, "was not made for the workspace '%s'", is->workspace), err);
+	if (was->workspace && (!is->workspace || strcmp(was->workspace, is->workspace) != 0))
+		return refuse_workspace(
+			o, kr_arena_printf(o->arena, "belongs to the workspace '%s'", was->workspace), err);
+	for (size_t i = 0; i < was->member_count; i++)
+		if (i + 1 >= is->tree_count || !is_same_member(&was->members[i], &is->trees[i + 1]))
+			return refuse_workspace(o,
+				kr_arena_printf(o->arena, "was made when the workspace '%s' had the member '%s' of '%s' at '%s'",
+					was->workspace, was->members[i].name, was->members[i].checkout, was->members[i].below),
+				err);
+	if (is->tree_count > was->member_count + 1)
+		return refuse_workspace(o,
+			kr_arena_printf(o->arena, "was made when the workspace '%s' had no member '%s'", was->workspace,
+				is->trees[was->member_count + 1].member),
+			err);
+	return 0;
 }
 
 static int
 settle(struct opening *o, struct kr_error *err)
 {
-	if (kr_record_read(o->arena, o->dir_fd, o->item->id, &o->record, err) < 0 || check_owner(o, err) < 0)
+	if (kr_record_read(o->arena, o->dir_fd, o->item->id, &o->record, err) < 0 || check_owner(o, err) < 0 ||
+		check_workspace(o, err) < 0)
 		return -1;
 	if (is_usable(o))
 		return judge(o, err);
@@ -407,18 +577,30 @@ make_places(struct opening *o, struct kr_error *err)
 	return 0;
 }
 
-/* What the worktree should stand at. */
+/* What each tree should stand at. */
 static int
 find_wanted(const struct opening *o, bool with_changes, struct kr_error *err)
 {
-	char head[KR_OID_HEX_MAX + 1];
+	for (size_t i = 0; i < o->item->tree_count; i++) {
+		struct kr_tree *tree = &o->root[i];
+		char head[KR_OID_HEX_MAX + 1];
 
-	if (kr_checkout_head(o->checkout, head, err) < 0)
-		return -1;
-	if (with_changes)
-		return kr_checkout_snapshot(o->checkout, head, o->item->wanted, err);
-	memcpy(o->item->wanted, head, sizeof(head));
+		tree->worktree = *tree->below ? kr_path_join(o->arena, o->item->worktree, tree->below) : o->item->worktree;
+		if (kr_checkout_head(&tree->checkout, head, err) < 0)
+			return -1;
+		memcpy(tree->wanted, head, sizeof(head));
+		if (with_changes && kr_checkout_snapshot(&tree->checkout, head, tree->wanted, err) < 0)
+			return -1;
+	}
 	return 0;
+}
+
+struct kr_tree
+kr_tree_of(const struct kr_repo *repo, const struct kr_checkout *checkout)
+{
+	return (struct kr_tree){
+		.member = "", .below = "", .repo = repo, .checkout = *checkout, .git = { .lock_fd = -1 }
+	};
 }
 
 int
@@ -427,7 +609,7 @@ kr_item_name(struct kr_arena *arena, const struct kr_host *host, const struct kr
 {
 	const char *run = host->places.run_dir;
 
-	if (id && check_id(id, err) < 0)
+	if (id && kr_item_check_id(id, err) < 0)
 		return -1;
 	if (!id)
 		id = default_id(arena, checkout->root);
@@ -442,23 +624,45 @@ kr_item_name(struct kr_arena *arena, const struct kr_host *host, const struct kr
 }
 
 int
-kr_item_open(struct kr_arena *arena, const struct kr_host *host, const struct kr_checkout *checkout,
-	const struct kr_repo *repo, const struct kr_item_want *want, struct kr_item *out, struct kr_error *err)
+kr_item_workspace(struct kr_arena *arena, const struct kr_host *host, const char *id, const char **workspace,
+	struct kr_error *err)
+{
+	const char *place = kr_arena_printf(arena, "%s/worktrees", host->places.run_dir);
+	kr_auto_fd int dir_fd = -1;
+	struct kr_record record;
+
+	*workspace = NULL;
+	if (kr_item_check_id(id, err) < 0)
+		return -1;
+	dir_fd = kr_path_open(place, O_DIRECTORY | O_PATH, NULL);
+	if (dir_fd < 0)
+		return 0; /* there is no item yet */
+	if (kr_record_read(arena, dir_fd, id, &record, err) < 0)
+		return -1;
+	*workspace = record.workspace;
+	return 0;
+}
+
+int
+kr_item_open(struct kr_arena *arena, const struct kr_host *host, struct kr_tree *trees, size_t tree_count,
+	const struct kr_item_want *want, struct kr_item *out, struct kr_error *err)
 {
 	struct kr_item item;
 	struct opening o = {
 		.arena = arena,
 		.host = host,
-		.checkout = checkout,
-		.repo = repo,
 		.item = &item,
+		.root = trees,
 		.dir_fd = -1,
 		.keep = want->keep,
 	};
 	int result = -1;
 
-	if (kr_item_name(arena, host, checkout, want->id, &item, err) < 0)
+	if (kr_item_name(arena, host, &trees->checkout, want->id, &item, err) < 0)
 		return -1;
+	item.trees = trees;
+	item.tree_count = tree_count;
+	item.workspace = want->workspace;
 	if (find_wanted(&o, want->with_changes, err) == 0 && make_places(&o, err) == 0 && take_lock(&o, err) == 0)
 		result = settle(&o, err);
 	kr_close_p(&o.dir_fd);
@@ -478,8 +682,8 @@ kr_item_close(struct kr_item *item)
 /* ---- afterwards, under the exclusive lock ---- */
 
 static int
-update(const struct kr_host *host, const struct kr_item *item, const char *commit, const char *setup,
-	struct kr_error *err)
+update(const struct kr_host *host, const struct kr_item *item, enum kr_record_state state, bool moved,
+	const char *setup, struct kr_error *err)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	const char *path = kr_arena_printf(&arena, "%s/worktrees", host->places.run_dir);
@@ -490,34 +694,42 @@ update(const struct kr_host *host, const struct kr_item *item, const char *commi
 		return -1;
 	if (record.state != KR_RECORD_READY && record.state != KR_RECORD_MOVING)
 		return kr_fail(err, KR_E_SYSTEM, "the record of item '%s' was lost while it was in use", item->id);
-	if (commit) {
-		record.state = KR_RECORD_READY;
-		record.commit = commit;
-	}
+	record.state = state == KR_RECORD_ABSENT ? record.state : state;
+	if (moved)
+		record.commit = item->trees->wanted;
+	for (size_t i = 0; moved && i < record.member_count && i + 1 < item->tree_count; i++)
+		record.members[i].commit = item->trees[i + 1].wanted;
 	if (setup)
 		record.setup = setup;
 	return kr_record_write(dir_fd, item->id, &record, err);
 }
 
 int
-kr_item_moved(
-	const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
+kr_item_moving(const struct kr_host *host, const struct kr_item *item, struct kr_error *err)
 {
-	(void)repo;
-	if (update(host, item, item->wanted, NULL, err) < 0)
+	return update(host, item, KR_RECORD_MOVING, false, NULL, err);
+}
+
+int
+kr_item_moved(const struct kr_host *host, struct kr_item *item, struct kr_error *err)
+{
+	if (update(host, item, KR_RECORD_READY, true, NULL, err) < 0)
 		return -1;
-	memcpy(item->at, item->wanted, sizeof(item->at));
+	for (size_t i = 0; i < item->tree_count; i++) {
+		memcpy(item->trees[i].at, item->trees[i].wanted, sizeof(item->trees[i].at));
+		item->trees[i].is_elsewhere = false;
+	}
 	item->state = KR_ITEM_READY;
 	return 0;
 }
 
 int
-kr_item_set_up(
-	const struct kr_host *host, const struct kr_repo *repo, struct kr_item *item, struct kr_error *err)
+kr_item_set_up(const struct kr_host *host, struct kr_item *item, struct kr_error *err)
 {
+	const char *command = item->trees->repo->setup_command;
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 
-	if (update(host, item, NULL, kr_setup_hash(&arena, repo->setup_command), err) < 0)
+	if (update(host, item, KR_RECORD_ABSENT, false, kr_setup_hash(&arena, command), err) < 0)
 		return -1;
 	item->setup_done = true;
 	return 0;

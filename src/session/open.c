@@ -155,6 +155,11 @@ open_step(const struct kr_step *step, const char *source, const struct guard *gu
 		return -1;
 	if (fstat(fd, &st) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", source);
+	if ((step->device || step->inode) && (step->device != st.st_dev || step->inode != st.st_ino)) {
+		kr_fail(err, KR_E_REFUSED, "'%s' is not what was checked before the start: somebody changed it in between",
+			source);
+		return kr_hint(err, "run the command again");
+	}
 	if (step->check == KR_CHECK_PROTECT && check_protected(fd, &st, source, guard, arena, err) < 0)
 		return -1;
 	*out = (struct kr_opened){ kr_steal_fd(fd), (uint64_t)st.st_dev, (uint64_t)st.st_ino };

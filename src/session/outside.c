@@ -313,7 +313,6 @@ kr_outside_find(struct kr_arena *arena, const struct kr_host *host, const struct
 
 static const char *const no_network[] = { "Could not resolve", "Temporary failure in name resolution",
 	"EAI_AGAIN", "getaddrinfo", "Network is unreachable", "ENETUNREACH", "dns error", NULL };
-static const char *const no_git[] = { "invalid gitfile format", NULL };
 
 static const struct {
 	const char *const *said;
@@ -321,7 +320,6 @@ static const struct {
 } known[] = {
 	{ no_network, "what does not use the proxy that HTTPS_PROXY names has no way out of the sandbox: no name "
 				  "resolves inside" },
-	{ no_git, "git does not work inside: the worktree's '.git' is hidden from the command in this kraft" },
 };
 
 const char *

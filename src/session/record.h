@@ -22,6 +22,12 @@ enum kr_record_state {
 		KR_RECORD_STATE_COUNT
 };
 
+/* A workspace's member: its own linked worktree, below the item's. */
+struct kr_record_member {
+	const char *name, *below;
+	const char *checkout, *git_dir, *git_common, *commit; /* as of the root */
+};
+
 struct kr_record {
 	enum kr_record_state state;
 	const char *checkout; /* root of the person's checkout */
@@ -29,6 +35,9 @@ struct kr_record {
 	const char *git_common;
 	const char *commit;
 	const char *setup; /* kr_setup_hash of the command that succeeded last; "" for none */
+	const char *workspace; /* its name; NULL: none, and no members */
+	struct kr_record_member *members;
+	size_t member_count;
 };
 
 /* dir_fd: <run_dir>/worktrees. A missing or damaged record is KR_RECORD_ABSENT, not an error. */

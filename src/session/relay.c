@@ -292,8 +292,10 @@ note_output(struct kr_relay *r, struct channel *c, const char *bytes, size_t n)
 {
 	uint64_t asked = r->modes.queries;
 
+	bool is_data = r->want.out_is_data && r->want.out >= 0 && c->stream == KR_LOG_STDOUT;
+
 	r->end.out_bytes += n;
-	if (r->want.log)
+	if (r->want.log && !is_data)
 		kr_log_add(r->want.log, c->stream, bytes, n, kr_now_ms());
 	if (!r->want.terminal)
 		return;

@@ -42,6 +42,7 @@ struct kr_relay_want {
 	int in, out, err;   /* ours, borrowed; -1: nothing to read, log only */
 	const char *folder; /* of the session, for the exit file when the control socket ends without a word */
 	struct kr_log *log; /* may be NULL */
+	bool out_is_data;   /* what comes on stdout is not for the log */
 	struct kr_relay_side *sides; /* KR_RELAY_SIDES of them, borrowed; NULL: none */
 };
 

@@ -26,6 +26,8 @@ EXPECTED = [
     *ids("OS-ENV", 1, 2, 3, 4, 6),
     *ids("OS-LIM", 1, 2, 3),
     *ids("POL", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
+    *ids("REF", *range(1, 7)),
+    *ids("CTR", 5, 12),
 ]
 
 

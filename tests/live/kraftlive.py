@@ -392,6 +392,21 @@ class Home:
     def sandbox_home(self):
         return self.ok("sh", "-c", "printf %s \"$HOME\"").out
 
+    @property
+    def private_git(self):
+        """The item's private git directory, as git inside names it."""
+        return self.ok("git", "rev-parse", "--absolute-git-dir").out.rstrip("\n")
+
+    @property
+    def git_mounts(self):
+        """What git inside needs: the private git directory with its own mount points, and the repository's objects."""
+        own = self.private_git
+        return {own, own + "/objects", own + "/objects/info", own + "/objects/info/alternates", self.repo + "/.git/objects"}
+
+    @property
+    def git_read_only(self):
+        return {m for m in self.git_mounts if m.endswith(("/alternates", "/.git/objects"))}
+
     def session_folders(self):
         top = os.path.join(self.run_dir, "sessions")
         return sorted((os.path.join(top, n) for n in os.listdir(top)), key=os.path.getmtime) if os.path.isdir(top) else []

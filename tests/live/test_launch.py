@@ -443,7 +443,7 @@ def _(t):
         finish(process, 20)
         t.attack(gone(here, 3), "round %d" % i)
     t.attack(not changed(before_checkout, {k: v for k, v in tree_hash(home.repo).items()}) or
-             all(k.startswith(".git/worktrees") for k in changed(before_checkout, tree_hash(home.repo))), "the checkout is as before",
+             all(k.startswith((".git/worktrees", ".git/refs/kraft")) for k in changed(before_checkout, tree_hash(home.repo))), "the checkout is as before",
              changed(before_checkout, tree_hash(home.repo)))
     t.works(git(home.repo, "status", "--porcelain") == "", "git status of the checkout")
     t.works(git(home.worktree, "status", "--porcelain") == "", "git status of the worktree", git(home.worktree, "status", "--porcelain"))

@@ -167,7 +167,10 @@ def _(t):
         result = home.run("echo", "ran", options=["--item", name])
         settled(t, result, "--item %r" % name[:30])
         t.works(not os.path.exists(outside) and not os.path.exists(home.kraft_home + "/abs"), "nothing outside")
-    t.works(set(os.listdir(home.run_dir)) <= {"worktrees", "sandbox-home", "results", "sn", "sessions", "empty", "cache", "locks", "git", "kraft.pid"}, "the run directory", os.listdir(home.run_dir))
+    for name in ("a..b", "a.", "a.."):  # no branch can be called so
+        result = home.run("echo", "ran", options=["--item", name])
+        t.works(result.code != 0 and "cannot name an item" in result.err, "--item %s" % name, result)
+    t.works(set(os.listdir(home.run_dir)) <= {"worktrees", "sandbox-home", "results", "sn", "sessions", "empty", "cache", "locks", "sandbox-git", "kraft.pid"}, "the run directory", os.listdir(home.run_dir))
     first = home.ok("pwd", options=["--item", "one"]).out
     second = home.ok("pwd", options=["--item", "two"]).out
     t.works(first != second, "two items, two worktrees", first, second)

@@ -93,7 +93,8 @@ def _(t):
     git(home.repo, "commit", "-qam", "again")
     moved = home.run("cat", "a.x")
     t.works(moved.out == "two\n", "the worktree is moved, through the filter", moved)
-    t.works(os.path.exists(git_dir + "/attacked"), "the worktree's program ran, where git may write", moved)
+    t.works(os.path.exists(home.worktree + "/attacked"), "the worktree's program ran, where it may write", moved)
+    t.works(not os.path.exists(git_dir + "/attacked"), "the repository's side of the worktree is not there", moved)
     t.works([read(p) for p in places] == before and not any(os.path.islink(p) for p in places), "the pointers are as they were")
     config = git_dir + "/config.worktree"
     t.works(not os.path.islink(config) and (not os.path.exists(config) or read(config) == ""), "and no configuration was added")

@@ -120,22 +120,29 @@ def _(t):
             "below run/worktrees", worktree)
     t.works(home.sh("echo change >made-inside && mkdir d && mv made-inside d/ && cat d/made-inside").out == "change\n", "written")
     t.works(read(os.path.join(worktree, "d/made-inside")) == "change\n", "and seen on the host")
-    look = home.run("./probe", "open", "r", os.path.join(home.repo, "README"), home.repo, home.repo + "/.git/HEAD")
+    look = home.run("./probe", "open", "r", os.path.join(home.repo, "README"), home.repo + "/.git/HEAD", home.repo + "/.git/config",
+                    home.repo + "/.git/refs")
     t.attack(set(look.table().values()) == {"ENOENT"}, "the checkout is not there", look)
+    way = home.sh("cd '%s' && find . -maxdepth 2; touch x .git/x" % home.repo)
+    t.attack(way.lines == [".", "./.git", "./.git/objects"] and way.err.count("Read-only") == 2,
+             "but the way to the objects that its commits stand on", way)
     t.control(set(home.host_probe("open", "r", os.path.join(home.repo, "README"), home.repo).table().values()) == {"ok"},
               "the host has it")
     t.works(not os.path.exists(os.path.join(home.repo, "d")), "the checkout is untouched")
 
 
-@wall("OS-MNT-04", "the worktree's .git is masked until git inside lands")
+@wall("OS-MNT-04 GIT-02", "the worktree's .git is kraft's own gitfile, read-only, whatever the worker tries")
 def _(t):
     home = shared()
-    look = home.sh("stat -c '%F %s' .git; cat .git | wc -c")
-    t.attack(look.out.split() == ["regular", "empty", "file", "0", "0"], ".git reads as an empty file", look)
-    change = home.sh("echo gitdir: /tmp >.git; rm -f .git; mv .git x; ln -sf /tmp .git")
-    t.attack(home.sh("stat -c %s .git").out == "0\n" and change.code != 0, "it cannot be replaced", change)
-    t.works(read(os.path.join(home.worktree, ".git")).startswith("gitdir: "), "the host's own is as it was")
-    t.control(home.bare("cat", home.worktree + "/.git", bind=[home.worktree]).out.startswith("gitdir: "), "unmasked it shows where git lives")
+    own, there = home.private_git, read(os.path.join(home.worktree, ".git"))
+    look = home.sh("stat -c %F .git; cat .git")
+    t.attack(look.out == "regular file\ngitdir: %s\n" % own and own.startswith(home.run_dir + "/sandbox-git/"),
+             ".git names the item's private git directory", look)
+    change = home.sh("echo gitdir: /tmp >.git; rm -f .git; mv .git x; ln -sf /tmp .git; mount -t tmpfs x .git; umount .git")
+    again = home.sh("cat .git; test -L .git || echo no link")
+    t.attack(again.out == "gitdir: %s\nno link\n" % own and change.code != 0, "it cannot be replaced", change, again)
+    t.works(read(os.path.join(home.worktree, ".git")) == there and there.startswith("gitdir: " + home.repo), "the host's own is as it was", there)
+    t.control(home.bare("cat", home.worktree + "/.git", bind=[home.worktree]).out == there, "uncovered it shows where git lives on the host")
 
 
 @wall("OS-MNT-05 FS-09 RES-01", "the session's own result file can be written; other items' results are not there")
@@ -246,8 +253,9 @@ def _(t):
     tamper = home.probe("tamper", home.home + "/shown/file")
     t.attack(tamper.lines and "ok" not in tamper.table().values(), "nothing changes it", tamper)
     t.control(home.host_probe("open", "w", home.home + "/shown/file").out.endswith(" ok\n"), "the host may write it")
-    names = home.ok("ls", "-A", home.home).out.split()
-    t.attack(set(names) <= {"shown", ".kraft"}, "the home holds only the way to what is shown", names)
+    names = home.ok("find", home.home, "-maxdepth", "2", "-not", "-path", home.home + "/.kraft/*").lines
+    ways = {os.path.join(home.home, n) for n in ("", "shown", "shown/file", ".kraft", "code", "code/" + os.path.basename(home.repo))}
+    t.attack({os.path.join(n, "") if n == home.home else n for n in names} <= ways, "the home holds only the way to what is shown", names)
 
 
 @wall("OS-MNT-11 FS-08", "nothing else of the host: each protected path is absent, by plain name, dot-dot and link")
@@ -293,14 +301,14 @@ def _(t):
     sandbox_home = home.sandbox_home
     allowed = [r"/", r"/usr", r"/etc", r"/bin", r"/sbin", r"/lib", r"/lib64", r"/lib32", r"/libx32", r"/proc", r"/dev(/.*)?", r"/tmp",
                r"/var/tmp", re.escape(worktree) + r"(/.*)?", re.escape(sandbox_home), re.escape(home.run_dir) + r"/results/.*",
-               re.escape(home.run_dir) + r"/sn/.*", r"/opt/kraft(/.*)?", r"/proc/.*"]
+               re.escape(home.run_dir) + r"/sn/.*", r"/opt/kraft(/.*)?", r"/proc/.*"] + [re.escape(m) for m in home.git_mounts]
     if home.root.startswith("/tmp/"):  # what the host has below /tmp is shown below a sealed directory (FS-17)
         allowed.append(re.escape("/".join(home.root.split("/")[:3])))
     table = mount_table(home.ok("cat", "/proc/self/mountinfo").out)
     strange = [m for m in table if not any(re.fullmatch(p, m["at"]) for p in allowed)]
     t.attack(not strange, "no other mount", strange)
     writable = [m["at"] for m in table if "rw" in m["options"] and m["type"] not in ("proc", "devpts", "devtmpfs")]
-    expected = {worktree, sandbox_home, "/tmp", "/dev/shm", "/var/tmp"}
+    expected = {worktree, sandbox_home, "/tmp", "/dev/shm", "/var/tmp"} | home.git_mounts - home.git_read_only
     strange = [w for w in writable if w not in expected and "/results/" not in w and not re.fullmatch(r"/dev/(null|zero|full|random|urandom|tty|console|pts.*)", w)]
     t.attack(not strange, "only these are writable", strange)
     t.works(expected - {"/var/tmp"} <= set(writable), "and they are", writable)
@@ -534,7 +542,8 @@ for line in open('/proc/self/mountinfo'):
 """
     found = set(home.py(code).out.split())
     worktree, own = home.worktree, home.sandbox_home
-    t.attack(found <= {worktree, own, "/tmp", "/var/tmp", "/dev/shm"}, "no other mount takes a file", found)
+    git = home.git_mounts - home.git_read_only
+    t.attack(found <= {worktree, own, "/tmp", "/var/tmp", "/dev/shm"} | git, "no other mount takes a file", found)
     t.works({worktree, own, "/tmp", "/dev/shm"} <= found, "these do", found)
     open_root = home.probe("open", "cw", "/x", env=home.without(["--remount-ro", "/"]))
     if open_root.code == 0 and open_root.said("/x") == "ok":
@@ -561,9 +570,15 @@ for top in ('.', os.environ['HOME'], '/tmp', '/dev/shm'):
             if os.access(os.path.join(d, n), os.W_OK) and not stat.S_ISSOCK(os.lstat(os.path.join(d, n)).st_mode):
                 print(os.path.realpath(os.path.join(d, n)))
 """).out.split("\n")
-    kraft_own = [w for w in writable if w and not w.startswith((worktree + "/", own + "/", home.run_dir + "/results/"))]
+    private = home.private_git
+    kraft_own = [w for w in writable if w and not w.startswith((worktree + "/", own + "/", private + "/", home.run_dir + "/results/"))]
     t.attack(kraft_own == [], "no file of kraft's in a place the worker writes", kraft_own)
-    home.ok("sh", "-c", "find . $HOME /tmp -type f -not -name probe -not -name .git -exec sh -c 'echo junk >\"$1\"' sh {} \\;")
+    git_of = {n: read(os.path.join(private, n)) for n in ("config", "HEAD", "packed-refs", "info/exclude", "objects/info/alternates")}
+    home.ok("sh", "-c", "find . $HOME /tmp '%s' -type f -writable -not -name probe -not -name .git -not -name HEAD "
+                        "-exec sh -c 'echo junk >\"$1\"' sh {} \\;" % private)
+    t.works(read(os.path.join(private, "config")) == "junk\n", "the private git directory is the worker's")
+    t.works(home.ok("git", "rev-parse", "HEAD").out == home.ok("git", "rev-parse", "HEAD").out, "git works again")
+    t.attack({n: read(os.path.join(private, n)) for n in git_of} == git_of, "and kraft made each of its files anew", git_of)
     t.works(home.ok("./probe", "flags").said("seccomp") == "2", "after a hostile session the next has its filter")
     t.control(home.host_probe("flags").said("seccomp") == "0", "the host has none")
 

@@ -4,12 +4,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/sha256.h"
 #include "base/text.h"
 
 #include <cmocka.h>
@@ -168,6 +170,75 @@ trees_are_removed_and_links_are_not_followed(void **state)
 	assert_int_equal(rmdir(top), 0);
 }
 
+/* As a user: root opens every directory. */
+static void
+directories_closed_to_their_owner_are_removed(void **state)
+{
+	char top[] = "/tmp/kraft-tree-XXXXXX";
+	kr_auto_fd int dir = -1;
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	assert_int_equal(chmod(top, 0777), 0);
+	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pid = fork();
+	if (pid == 0) {
+		bool made = (geteuid() || setuid(65534) == 0) && mkdirat(dir, "tree", 0700) == 0 &&
+					mkdirat(dir, "tree/closed", 0700) == 0 && mkdirat(dir, "tree/closed/below", 0700) == 0 &&
+					mkdirat(dir, "tree/read", 0700) == 0 && mkdirat(dir, "tree/read/below", 0500) == 0 &&
+					fchmodat(dir, "tree/closed", 0, 0) == 0 && fchmodat(dir, "tree/read", 0500, 0) == 0 &&
+					fchmodat(dir, "tree", 0500, 0) == 0;
+
+		_exit(!made ? 2 : kr_tree_remove_at(dir, "tree") == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(rmdir(top), 0);
+}
+
+static const char *
+sha256_of(const char *bytes, size_t n, size_t piece)
+{
+	static char hex[KR_SHA256_HEX + 1];
+	struct kr_sha256 sha;
+
+	kr_sha256_init(&sha);
+	for (size_t i = 0; i < n; i += piece)
+		kr_sha256_add(&sha, bytes + i, n - i < piece ? n - i : piece);
+	kr_sha256_hex(&sha, hex);
+	return hex;
+}
+
+/* The examples of FIPS 180-4, and every length around a block's end in pieces of every size. */
+static void
+sha256_is_the_standards(void **state)
+{
+	static const char long_text[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+	char million[1000], text[200];
+	struct kr_sha256 sha;
+	char hex[KR_SHA256_HEX + 1];
+
+	(void)state;
+	assert_string_equal(sha256_of("", 0, 1), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	assert_string_equal(sha256_of("abc", 3, 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	assert_string_equal(sha256_of(long_text, strlen(long_text), 7),
+		"248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+	memset(million, 'a', sizeof(million));
+	kr_sha256_init(&sha);
+	for (int i = 0; i < 1000; i++)
+		kr_sha256_add(&sha, million, sizeof(million));
+	kr_sha256_hex(&sha, hex);
+	assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+	memset(text, 'x', sizeof(text));
+	for (size_t n = 50; n < 140; n++) {
+		snprintf(hex, sizeof(hex), "%s", sha256_of(text, n, n));
+		for (size_t piece = 1; piece < n; piece += 9)
+			assert_string_equal(sha256_of(text, n, piece), hex);
+	}
+}
+
 static void
 errors_keep_their_place(void **state)
 {
@@ -192,6 +263,8 @@ main(void)
 		cmocka_unit_test(buffers_stop_at_their_maximum),
 		cmocka_unit_test(files_are_replaced_whole),
 		cmocka_unit_test(trees_are_removed_and_links_are_not_followed),
+		cmocka_unit_test(directories_closed_to_their_owner_are_removed),
+		cmocka_unit_test(sha256_is_the_standards),
 		cmocka_unit_test(errors_keep_their_place),
 	};
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/patch.h"
 
 #include <cmocka.h>
 
@@ -186,6 +187,75 @@ colour_is_for_terminals_only(void **state)
 	close(fds[1]);
 }
 
+/* ---- patches ---- */
+
+/* What comes out of `text` in pieces of `piece` bytes. */
+static const char *
+patched(const char *text, size_t n, size_t piece, bool colour, size_t *binary)
+{
+	static char shown[1 << 17];
+	struct kr_patch *patch = kr_xcalloc(1, sizeof(*patch));
+
+	memset(shown, 0, sizeof(shown));
+	patch->out = fmemopen(shown, sizeof(shown), "w");
+	assert_non_null(patch->out);
+	patch->colour = colour;
+	for (size_t i = 0; i < n; i += piece)
+		assert_int_equal(kr_patch_add(patch, text + i, n - i < piece ? n - i : piece), 0);
+	kr_patch_end(patch);
+	assert_int_equal(fclose(patch->out), 0);
+	if (binary)
+		*binary = patch->binary;
+	free(patch);
+	return shown;
+}
+
+static void
+a_patch_cannot_steer_a_terminal_GIT_15(void **state)
+{
+	static const char text[] = "+a\033[2J\r\n-\342\200\256x\n+caf\303\251\ttab\n+\302\233\n+bad\303";
+	static const char safe[] = "+a\\x1b[2J\\x0d\n-\\xe2\\x80\\xaex\n+caf\303\251\ttab\n+\\xc2\\x9b\n+bad\\xc3\n";
+
+	(void)state;
+	for (size_t piece = 1; piece <= sizeof(text); piece++)
+		assert_string_equal(patched(text, sizeof(text) - 1, piece, false, NULL), safe);
+}
+
+static void
+the_parts_of_a_patch_are_counted_not_guessed_GIT_15(void **state)
+{
+	static const char text[] = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@ int\n same\n--- a/g\n-@@ -1 +1 @@\n+++ b/g\n"
+							   "+Binary files a/x and b/x differ\n\\ No newline at end of file\n"
+							   "Binary files a/x and b/x differ\n";
+	const char *shown;
+	size_t binary = 0;
+
+	(void)state;
+	shown = patched(text, sizeof(text) - 1, 7, true, &binary);
+	assert_non_null(strstr(shown, "\033[1m--- a/f\033[m\n\033[1m+++ b/f\033[m\n\033[36m@@ -1,3 +1,3 @@ int\033[m\n same\n"));
+	assert_non_null(strstr(shown, "\n\033[31m--- a/g\033[m\n\033[31m-@@ -1 +1 @@\033[m\n\033[32m+++ b/g\033[m\n\033[32m+Binary"));
+	assert_non_null(strstr(shown, "\n\\ No newline at end of file\n\033[1mBinary files"));
+	assert_int_equal(binary, 1);
+}
+
+static void
+long_lines_come_whole(void **state)
+{
+	enum { LONG = 20000 };
+	char *text = kr_xcalloc(2 * LONG + 2, 1);
+	const char *shown;
+
+	(void)state;
+	text[0] = '+';
+	for (size_t i = 0; i < LONG; i++)
+		memcpy(text + 1 + 2 * i, "\303\251", 2);
+	text[2 * LONG + 1] = '\n';
+	shown = patched(text, 2 * LONG + 2, 4099, true, NULL);
+	assert_int_equal(strlen(shown), 2 * LONG + 2 + strlen("\033[1m\033[m"));
+	assert_null(strstr(shown, "\\x"));
+	free(text);
+}
+
 int
 main(void)
 {
@@ -196,6 +266,9 @@ main(void)
 		cmocka_unit_test(unknown_commands_suggest_the_nearest),
 		cmocka_unit_test(every_command_can_be_found_and_tells_of_itself),
 		cmocka_unit_test(colour_is_for_terminals_only),
+		cmocka_unit_test(a_patch_cannot_steer_a_terminal_GIT_15),
+		cmocka_unit_test(the_parts_of_a_patch_are_counted_not_guessed_GIT_15),
+		cmocka_unit_test(long_lines_come_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

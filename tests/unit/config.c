@@ -221,6 +221,17 @@ dump_repo(struct kr_buf *out, const struct kr_repo *repo)
 }
 
 static void
+dump_workspace(struct kr_buf *out, const struct kr_workspace *space)
+{
+	kr_buf_addf(out, "workspace at %u:%u: %s, root %s%s\n", space->mark.line, space->mark.column, space->name,
+		space->root->path, space->bumps_root_pointer ? ", bumped" : "");
+	for (size_t i = 0; i < space->member_count; i++)
+		kr_buf_addf(out, "  member at %u:%u: %s is %s at '%s'\n", space->members[i].mark.line,
+			space->members[i].mark.column, space->members[i].name, space->members[i].repo->path,
+			space->members[i].path);
+}
+
+static void
 add_dump(struct kr_buf *out, const char *name, const char *bytes, size_t n)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
@@ -234,6 +245,8 @@ add_dump(struct kr_buf *out, const char *name, const char *bytes, size_t n)
 		kr_buf_addf(out, "warning: %s\n", repos->warnings.v[i]);
 	for (size_t i = 0; i < repos->repo_count; i++)
 		dump_repo(out, &repos->repo[i]);
+	for (size_t i = 0; i < repos->workspace_count; i++)
+		dump_workspace(out, &repos->workspaces[i]);
 }
 
 static void

@@ -7,7 +7,7 @@
  *
  * host.json, over the defaults of base.json: "about" (one sentence), "files" (see support/fake_fs.h), "many"
  * ([{"path": "/x/%d", "what": "file", "count": 3}]), "environment" (replaces the default one, by name),
- * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git"}.
+ * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git", "members", "krafts_git"}.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -152,6 +152,57 @@ make_host(struct golden *g, struct entries *list)
 
 /* ---- the request ---- */
 
+static struct kr_plan_git *
+private_git(struct golden *g, const char *run, const char *checkout)
+{
+	struct kr_plan_git *git = kr_arena_new(&g->arena, struct kr_plan_git);
+
+	git->dir = kr_path_join(&g->arena, run, "sandbox-git/run-app-0");
+	git->git_file = kr_path_join(&g->arena, run, "sandbox-git/run-app-0.gitfile");
+	git->objects = kr_path_join(&g->arena, checkout, ".git/objects");
+	kr_strs_add(&g->arena, &git->borrowed, "/srv/mirror/objects");
+	kr_strs_add(&g->arena, &git->identity, "GIT_AUTHOR_NAME=Ada");
+	return git;
+}
+
+/* One member for each path below the worktree, "libs/lib": its repository is /srv/<name>. */
+static struct kr_plan_git *
+member_git(struct golden *g, const char *run, const char *below, size_t number)
+{
+	struct kr_plan_git *git = kr_arena_new(&g->arena, struct kr_plan_git);
+	struct kr_plan_place *places = kr_arena_alloc(&g->arena, strlen(below) * sizeof(*places));
+	const char *worktree = g->request.worktree;
+
+	git->worktree = kr_path_join(&g->arena, worktree, below);
+	git->dir = kr_arena_printf(&g->arena, "%s/sandbox-git/run-app-%zu", run, number);
+	git->git_file = kr_arena_printf(&g->arena, "%s.gitfile", git->dir);
+	git->objects = kr_arena_printf(&g->arena, "/srv/%s/.git/objects", kr_path_basename(git->worktree));
+	kr_strs_add(&g->arena, &git->borrowed, "/srv/mirror/objects");
+	for (const char *path = git->worktree; strcmp(path, worktree) != 0; path = kr_path_dirname(&g->arena, path))
+		git->place_count++;
+	git->places = places;
+	for (size_t i = git->place_count; i-- > 0;)
+		places[i].path = i + 1 == git->place_count ? git->worktree : kr_path_dirname(&g->arena, places[i + 1].path);
+	return git;
+}
+
+static const struct kr_plan_git *
+all_git(struct golden *g, const char *run, const char *checkout, json_t *members)
+{
+	struct kr_plan_git *root = private_git(g, run, checkout), *last = root;
+	json_t *below;
+	size_t i;
+
+	json_array_foreach(members, i, below)
+	{
+		struct kr_plan_git *git = member_git(g, run, json_string_value(below), i + 1);
+
+		last->next = git;
+		last = git;
+	}
+	return root;
+}
+
 static void
 make_request(struct golden *g)
 {
@@ -181,10 +232,9 @@ make_request(struct golden *g)
 		.terminal = json_is_true(json_object_get(request, "terminal")),
 	};
 	r->cwd = kr_path_join(&g->arena, r->worktree, string_of(g, request, "cwd", "."));
-	if (json_is_true(json_object_get(request, "git"))) {
-		r->git_common = kr_path_join(&g->arena, r->checkout, ".git");
-		r->git_dir = kr_path_join(&g->arena, r->checkout, ".git/worktrees/run-app");
-	}
+	if (json_is_true(json_object_get(request, "git")))
+		r->git = all_git(g, run, r->checkout, json_object_get(request, "members"));
+	r->is_krafts_git = json_is_true(json_object_get(request, "krafts_git"));
 }
 
 /* ---- comparing ---- */

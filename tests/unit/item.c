@@ -32,8 +32,11 @@ call_for(struct place *p, const char *repo)
 static int
 try_open(struct place *p, const struct call *c, struct kr_item *item, struct kr_error *err)
 {
+	struct kr_tree *root = kr_arena_new(&p->arena, struct kr_tree);
+
+	*root = kr_tree_of(&c->repo, &c->checkout);
 	*err = (struct kr_error){ 0 };
-	return kr_item_open(&p->arena, &c->host, &c->checkout, &c->repo, &c->want, item, err);
+	return kr_item_open(&p->arena, &c->host, root, 1, &c->want, item, err);
 }
 
 static struct kr_item
@@ -172,8 +175,8 @@ an_item_is_made_once_and_then_ready(void **state)
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_MADE);
 	assert_true(item.setup_done); /* there is none */
-	assert_string_equal(item.at, item.wanted);
-	assert_string_equal(item.git_common, below(p, "r/.git"));
+	assert_string_equal(item.trees->at, item.trees->wanted);
+	assert_string_equal(item.trees->checkout.common, below(p, "r/.git"));
 	assert_int_equal(item.notes.n, 0);
 	assert_stands_at(p, &item, "HEAD");
 	assert_true(lock_is_free_for(p, &item, F_RDLCK));
@@ -184,7 +187,7 @@ an_item_is_made_once_and_then_ready(void **state)
 	sh(p, "echo worker >%s/f && touch %s/new", item.worktree, item.worktree);
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_READY);
-	assert_string_equal(item.git_dir, below(p, kr_arena_printf(&p->arena, "r/.git/worktrees/%s", item.id)));
+	assert_string_equal(item.trees->git_dir, below(p, kr_arena_printf(&p->arena, "r/.git/worktrees/%s", item.id)));
 	sh(p, "test $(cat %s/f) = worker && test -e %s/new", item.worktree, item.worktree);
 	kr_item_close(&item);
 }
@@ -200,23 +203,23 @@ a_new_head_asks_for_a_move(void **state)
 	make_repo(p);
 	c = call_for(p, "r");
 	item = open_item(p, &c);
-	memcpy(first, item.at, sizeof(first));
+	memcpy(first, item.trees->at, sizeof(first));
 	kr_item_close(&item);
 	sh(p, "cd r && echo two >f && git commit -qam three");
 	c.want.keep = true;
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_READY);
-	assert_string_equal(item.wanted, first);
+	assert_string_equal(item.trees->wanted, first);
 	kr_item_close(&item);
 	c.want.keep = false;
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
-	assert_string_equal(item.at, first);
-	assert_string_equal(item.wanted, sh_says(p, "git -C r rev-parse HEAD >said"));
+	assert_string_equal(item.trees->at, first);
+	assert_string_equal(item.trees->wanted, sh_says(p, "git -C r rev-parse HEAD >said"));
 	assert_false(lock_is_free_for(p, &item, F_RDLCK));
 	sh(p, "git -C %s checkout -q --detach %s", item.worktree,
-		item.wanted); /* kraft does this inside the walls */
-	assert_int_equal(kr_item_moved(&c.host, &c.repo, &item, NULL), 0);
+		item.trees->wanted); /* kraft does this inside the walls */
+	assert_int_equal(kr_item_moved(&c.host, &item, NULL), 0);
 	assert_int_equal(item.state, KR_ITEM_READY);
 	assert_int_equal(kr_item_share(&item, NULL), 0);
 	assert_true(lock_is_free_for(p, &item, F_RDLCK));
@@ -242,16 +245,17 @@ a_move_that_did_not_end_is_made_again(void **state)
 	sh(p, "cd r && echo two >f && git commit -qam three");
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
+	assert_int_equal(kr_item_moving(&c.host, &item, NULL), 0);
 	kr_item_close(&item);                       /* killed here */
 	sh(p, "cd r && git reset -q --hard HEAD~"); /* the record's commit is wanted again */
 	item = open_item(p, &c);
-	assert_string_equal(item.at, item.wanted);
+	assert_string_equal(item.trees->at, item.trees->wanted);
 	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
 	kr_item_close(&item);
 	c.want.keep = true;
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
-	assert_int_equal(kr_item_moved(&c.host, &c.repo, &item, NULL), 0);
+	assert_int_equal(kr_item_moved(&c.host, &item, NULL), 0);
 	kr_item_close(&item);
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_READY);
@@ -271,20 +275,21 @@ locks_of_a_killed_move_are_removed(void **state)
 	item = open_item(p, &c);
 	kr_item_close(&item);
 	sh(p, "touch -d '1 hour ago' '%s/HEAD.lock' && cd r && echo two >f && git commit -qam three",
-		item.git_dir);
+		item.trees->git_dir);
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
-	sh(p, "touch '%s/index.lock'", item.git_dir);
+	assert_int_equal(kr_item_moving(&c.host, &item, NULL), 0);
+	sh(p, "touch '%s/index.lock'", item.trees->git_dir);
 	kr_item_close(&item); /* killed here */
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_NEEDS_CHECKOUT);
-	sh(p, "! test -e '%s/index.lock' && test -e '%s/HEAD.lock'", item.git_dir, item.git_dir);
-	assert_int_equal(kr_item_moved(&c.host, &c.repo, &item, NULL), 0);
+	sh(p, "! test -e '%s/index.lock' && test -e '%s/HEAD.lock'", item.trees->git_dir, item.trees->git_dir);
+	assert_int_equal(kr_item_moved(&c.host, &item, NULL), 0);
 	kr_item_close(&item);
-	sh(p, "touch '%s/index.lock'", item.git_dir);
+	sh(p, "touch '%s/index.lock'", item.trees->git_dir);
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_READY);
-	sh(p, "test -e '%s/index.lock'", item.git_dir);
+	sh(p, "test -e '%s/index.lock'", item.trees->git_dir);
 	kr_item_close(&item);
 }
 
@@ -332,7 +337,7 @@ setup_is_remembered_by_its_command(void **state)
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_READY);
 	assert_false(item.setup_done);
-	assert_int_equal(kr_item_set_up(&c.host, &c.repo, &item, NULL), 0);
+	assert_int_equal(kr_item_set_up(&c.host, &item, NULL), 0);
 	assert_true(item.setup_done);
 	kr_item_close(&item);
 	item = open_item(p, &c);
@@ -445,7 +450,7 @@ a_name_taken_over_in_the_repository_is_not_used(void **state)
 		item.worktree);
 	item = open_item(p, &c);
 	assert_int_equal(item.state, KR_ITEM_MADE);
-	assert_string_not_equal(item.git_dir, below(p, "r/.git/worktrees/x"));
+	assert_string_not_equal(item.trees->git_dir, below(p, "r/.git/worktrees/x"));
 	assert_stands_at(p, &item, "HEAD");
 	sh(p, "git -C person/x status >/dev/null && test -e run/worktrees/x.aside-1/w");
 	kr_item_close(&item);
@@ -659,7 +664,7 @@ open_and_kill(struct place *p, const struct call *c, unsigned after_us)
 		}
 		if (item.state == KR_ITEM_NEEDS_CHECKOUT)
 			_exit(0);
-		_exit(kr_item_set_up(&c->host, &c->repo, &item, NULL) < 0);
+		_exit(kr_item_set_up(&c->host, &item, NULL) < 0);
 	}
 	usleep(after_us);
 	kill(child, SIGKILL);
@@ -721,6 +726,41 @@ a_kill_at_any_moment_is_mended(void **state)
 }
 
 /* ---- local files ---- */
+
+/* Who waits on the lock of an item that is being removed must not come out with a lock that nobody else looks at. */
+static void
+a_lock_that_was_removed_is_not_taken(void **state)
+{
+	struct place *p = *state;
+	struct call c;
+	struct kr_item item;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	make_repo(p);
+	c = call_for(p, "r");
+	item = open_item(p, &c);
+	kr_item_close(&item);
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		int dir = open(below(p, "run/worktrees"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		bool held = kr_item_lock_alone(dir, item.id, NULL) >= 0;
+
+		(void)!write(ready[1], "x", 1);
+		usleep(100000);
+		_exit(held && unlinkat(dir, kr_arena_printf(&p->arena, "%s.lock", item.id), 0) == 0 ? 0 : 1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	item = open_item(p, &c);
+	assert_false(lock_is_free_for(p, &item, F_WRLCK)); /* the one that lies there now */
+	kr_item_close(&item);
+	sh(p, "true");
+	assert_int_equal(waitpid(pid, &(int){ 0 }, 0), pid);
+	close(ready[0]);
+	close(ready[1]);
+}
 
 static void
 local_files_are_copied(void **state)
@@ -977,6 +1017,7 @@ main(void)
 		place_test(the_lock_survives_nothing),
 		place_test(all_who_come_at_once_are_served),
 		place_test(a_kill_at_any_moment_is_mended),
+		place_test(a_lock_that_was_removed_is_not_taken),
 		place_test(local_files_are_copied),
 		place_test(local_files_do_not_lead_out),
 		place_test(local_files_are_not_written_through_links),

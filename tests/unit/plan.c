@@ -236,31 +236,36 @@ the_worktree_is_not_listed(void **state)
 	plan_case_fini(&c);
 }
 
-/* GIT-04: a filter may run the worktree's programs in kraft's own git: they cannot lead a later git astray.
- */
+/* REF-01 GIT-04: the private git directory is the worker's, but for what leads git to objects and configuration. */
 static void
-krafts_own_git_keeps_its_pointers(void **state)
+git_inside_is_led_by_mounts_REF_01(void **state)
 {
-#define GIT_DIR "/home/ada/code/w/.git/worktrees/w"
-	static const struct fake_entry entries[] = { { GIT_DIR "/commondir", "file" },
-		{ GIT_DIR "/gitdir", "file" }, { GIT_DIR "/index", "file" }, { NULL, NULL } };
-	static const char *const pointers[] = { CASE_WORKTREE "/.git", GIT_DIR "/commondir", GIT_DIR "/gitdir" };
+#define GIT_DIR "/home/ada/.kraft/run/sandbox-git/w-0"
+	static const struct fake_entry entries[] = { { NULL, NULL } };
+	static const char *const read_only[] = { CASE_WORKTREE "/.git", GIT_DIR "/objects/info/alternates",
+		"/home/ada/code/w/.git/objects", "/srv/mirror/objects", "/home/ada/code/w/.git/lfs" };
+	static const char *const mounts[] = { GIT_DIR, GIT_DIR "/objects", GIT_DIR "/objects/info",
+		GIT_DIR "/objects/info/alternates" };
+	struct kr_plan_git git = { .dir = GIT_DIR, .git_file = GIT_DIR ".gitfile",
+		.objects = "/home/ada/code/w/.git/objects", .lfs = "/home/ada/code/w/.git/lfs" };
 	struct plan_case c;
 	const struct kr_plan *plan;
-	const struct kr_step *git_dir;
+	const struct kr_step *dot_git;
 
 	(void)state;
 	plan_case_init(&c, entries, "make");
-	c.request.git_common = "/home/ada/code/w/.git";
-	c.request.git_dir = GIT_DIR;
+	kr_strs_add(&c.arena, &git.borrowed, "/srv/mirror/objects");
+	c.request.git = &git;
 	plan = plan_case_build(&c);
 	KR_BUG_IF(!plan);
-	git_dir = step_at(plan, KR_STEP_BIND_RW, GIT_DIR);
-	assert_non_null(git_dir);
-	for (size_t i = 0; i < KR_COUNT(pointers); i++)
-		assert_non_null(step_at(plan, KR_STEP_BIND_RO, pointers[i]));
-	assert_true(step_at(plan, KR_STEP_BIND_RO, GIT_DIR "/gitdir") > git_dir);
-	assert_true(step_at(plan, KR_STEP_MASK, GIT_DIR "/config.worktree") > git_dir);
+	for (size_t i = 0; i < KR_COUNT(read_only); i++)
+		assert_non_null(step_at(plan, KR_STEP_BIND_RO, read_only[i]));
+	for (size_t i = 1; i < KR_COUNT(mounts); i++)
+		assert_true(step_at(plan, i == 3 ? KR_STEP_BIND_RO : KR_STEP_BIND_RW, mounts[i]) >
+			step_at(plan, KR_STEP_BIND_RW, mounts[i - 1]));
+	dot_git = step_at(plan, KR_STEP_BIND_RO, CASE_WORKTREE "/.git");
+	KR_BUG_IF(!dot_git);
+	assert_string_equal(dot_git->source, GIT_DIR ".gitfile");
 	assert_null(step_at(plan, KR_STEP_MASK, CASE_WORKTREE "/.git"));
 	plan_case_fini(&c);
 #undef GIT_DIR
@@ -448,7 +453,7 @@ main(void)
 		cmocka_unit_test(the_search_is_bounded),
 		cmocka_unit_test(names_in_an_unlistable_directory_are_masked),
 		cmocka_unit_test(the_worktree_is_not_listed),
-		cmocka_unit_test(krafts_own_git_keeps_its_pointers),
+		cmocka_unit_test(git_inside_is_led_by_mounts_REF_01),
 		cmocka_unit_test(places_in_the_sandboxs_own_are_refused),
 		cmocka_unit_test(a_refused_directory_leaves_no_masks),
 		cmocka_unit_test(names_are_sorted_and_unique),

@@ -1,0 +1,33 @@
+/*
+ * After a command has ended, whatever became of it, in this order: is it the item's last session, what repositories were
+ * planted in its worktree, its leftovers into a commit when that is wanted, its commits into the person's repository, and
+ * the mark that spares the next start the look. And before the next session: what was planted stops the item.
+ */
+#ifndef KR_CLI_RUN_END_H
+#define KR_CLI_RUN_END_H
+
+#include "cli/run_parts.h"
+#include "git/planted.h"
+
+/* ran: the command was started, so it may have left something. */
+void kr_run_end(struct kr_run_state *run, const struct kr_job *job, bool ran);
+
+/* KR_E_REFUSED naming what was planted. Costs one look at a mark where the last session's end found nothing. */
+int kr_run_refuse_planted(struct kr_run_state *run, struct kr_error *err);
+
+/* run_commit.c */
+struct kr_run_leftovers {
+	const char *session;
+	const char *message;
+	bool is_last;                     /* no other session of the item runs */
+	const struct kr_planted *planted; /* NULL: nobody could look */
+};
+/*
+ * Commits what lies uncommitted in the worktree on the item's branch, by a short run inside the walls. Not on another HEAD,
+ * not in the middle of an operation, not beside planted repositories, not while another session runs, and not without
+ * knowing who commits: then the event sweep_failed {error}, and a word. What could not be taken is the event
+ * sweep_left_out {paths}, and a word. Nothing to commit: nothing.
+ */
+void kr_run_commit_leftovers(struct kr_run_state *run, const struct kr_run_leftovers *left);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * Git inside the walls, at kraft's word: on the private directory and the worktree, without a way out, with a home that is
+ * thrown away. What it prints is a worker's word: programs that the worker's configuration names run beside it.
+ */
+#include "cli/run_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "os/sys.h"
+
+enum { TAIL_BYTES = 4096 };
+
+int
+kr_run_inside(struct kr_run_state *run, struct kr_job *job, const char *const *argv, struct kr_error *err)
+{
+	job->phase = KR_PHASE_INSTALL;
+	job->argv = argv;
+	job->cwd = job->cwd ? job->cwd : run->item.worktree;
+	job->is_krafts_git = true;
+	job->err = -1;
+	return kr_job_run(run, job, err);
+}
+
+const char *
+kr_run_inside_reason(struct kr_run_state *run, const struct kr_job *job)
+{
+	kr_auto_fd int folder = open(job->paths.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char tail[TAIL_BYTES + 1];
+	size_t n = folder < 0 ? 0 : kr_log_tail(folder, tail, TAIL_BYTES);
+	const char *reason = NULL;
+	int files = 0;
+
+	tail[n] = '\0';
+	for (char *line = tail, *next; *line; line = next) {
+		size_t len = strcspn(line, "\n");
+
+		next = line + len + (line[len] == '\n');
+		line[len] = '\0';
+		if (!reason && (kr_text_has_prefix(line, "error: ") || kr_text_has_prefix(line, "fatal: ")))
+			reason = kr_arena_dup(run->arena, line + strlen("error: "));
+		else if (reason && line[0] == '\t' && files < 3)
+			reason = kr_arena_printf(run->arena, "%s%s'%s'", reason, files++ ? ", " : " ", line + 1);
+	}
+	return reason ? reason : "git failed";
+}
+
+int
+kr_run_data_file(const struct kr_run_state *run, struct kr_error *err)
+{
+	int fd = open(run->host.places.run_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd < 0 ? kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a file in '%s'", run->host.places.run_dir) : fd;
+}
+
+int
+kr_run_ask_inside(struct kr_run_state *run, const char *purpose, const struct kr_run_question *question, struct kr_buf *out,
+	struct kr_job *job, struct kr_error *err)
+{
+	kr_auto_fd int answer = kr_run_data_file(run, err), in = -1;
+
+	if (answer < 0)
+		return -1;
+	if (question->in)
+		in = kr_memory_file("kraft-question", question->in, question->in_len, err);
+	if (question->in && in < 0)
+		return -1;
+	*job = (struct kr_job){ .purpose = purpose, .cwd = question->cwd, .in = in, .out = answer };
+	if (kr_run_inside(run, job, question->argv, err) < 0)
+		return -1;
+	if (job->end.write_errno)
+		return kr_fail_errno(err, KR_E_SYSTEM, job->end.write_errno, "cannot keep what git inside prints");
+	if (lseek(answer, 0, SEEK_SET) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot read what git inside printed");
+	return kr_read_all(answer, out, "what git inside printed", err);
+}

@@ -1,0 +1,275 @@
+/*
+ * One launch: folder, plan, way out, launcher, and then the relay to its end. Beside bubblewrap's start run the proxy,
+ * the first `git status` of the checkout, for the remark about changes that are not included, and the sweep of what
+ * older sessions left: a person waits for the start, and for nothing else.
+ */
+#include "cli/run_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "session/terminal.h"
+
+/* ---- why a launch failed ---- */
+
+static int
+explain_bwrap(struct kr_run_state *run, const struct kr_session_end *end, struct kr_error *err)
+{
+	struct kr_bwrap bwrap;
+
+	if (end->fault_errno)
+		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "bubblewrap could not be started");
+	if (kr_bwrap_probe(run->arena, &run->host, &bwrap, err) < 0 || kr_bwrap_diagnose(&bwrap, err) < 0)
+		return -1;
+	kr_fail(err, KR_E_WALL, "bubblewrap ended before the command started");
+	return kr_hint(err, "what it said is above");
+}
+
+static int
+explain_fault(struct kr_run_state *run, const struct kr_session_end *end, struct kr_error *err)
+{
+	if (end->wall >= 0) {
+		kr_fail(err, KR_E_WALL,
+			"a mount is not what was checked before the start: somebody changed it in between");
+		return kr_hint(err, "run the command again");
+	}
+	switch (end->fault) {
+	case KG_FAULT_BWRAP:
+		return explain_bwrap(run, end, err);
+	case KG_FAULT_KEYRING:
+		kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot join a new session keyring");
+		if (end->fault_errno == EDQUOT)
+			return kr_hint(
+				err, "this user's quota of keys is spent: end some sessions, or raise kernel.keys.maxkeys");
+		return -1;
+	case KG_FAULT_ROUTE:
+		kr_fail_errno(err, KR_E_WALL, end->fault_errno, "the sandbox's way out could not be made");
+		return kr_hint(err, "run the command again; 'kraft view events' tells whether its proxy failed");
+	case KG_FAULT_PTY:
+		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot open a terminal inside the sandbox");
+	case KG_FAULT_CWD:
+		return kr_fail_errno(
+			err, KR_E_REFUSED, end->fault_errno, "cannot enter the directory inside the sandbox");
+	default:
+		if (end->killed_by_us)
+			return kr_fail(err, KR_E_SYSTEM, "ended before the command started");
+		if (end->fault_errno)
+			return kr_fail_errno(err, KR_E_SYSTEM, end->fault_errno, "the launcher failed");
+		return kr_fail(err, KR_E_SYSTEM, "the launcher ended before the command started");
+	}
+}
+
+/* ---- one launch ---- */
+
+/* In the session's folder, where no worker ever wrote: git would read a configuration from it. */
+static const char throwaway[] = "home";
+
+static const char *
+throwaway_home(struct kr_run_state *run, const struct kr_job *job, int folder, struct kr_error *err)
+{
+	if (mkdirat(folder, throwaway, 0700) < 0) {
+		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make '%s/%s'", job->paths.folder, throwaway);
+		return NULL;
+	}
+	return kr_path_join(run->arena, job->paths.folder, throwaway);
+}
+
+/* Before every launch: what is mounted is what was looked at now (REF-04, REF-06). */
+static int
+check_members(struct kr_run_state *run, struct kr_error *err)
+{
+	for (size_t i = 1; i < run->tree_count; i++) {
+		struct kr_tree *tree = &run->trees[i];
+		struct kr_plan_place *places;
+
+		if (kr_member_check(run->arena, run->item.id, run->item.worktree, tree, &places, &tree->plan.place_count, err) < 0)
+			return -1;
+		tree->plan.places = places;
+	}
+	kr_workspace_link(run->trees, run->tree_count);
+	return 0;
+}
+
+static const struct kr_plan *
+make_plan(struct kr_run_state *run, struct kr_job *job, const char *home, struct kr_error *err)
+{
+	struct kr_request *request = kr_arena_new(run->arena, struct kr_request);
+
+	if (check_members(run, err) < 0)
+		return NULL;
+	*request = (struct kr_request){
+		.repo = run->repo,
+		.phase = job->phase,
+		.item = run->item.id,
+		.session = job->paths.id,
+		.worktree = run->item.worktree,
+		.checkout = run->trees->checkout.root,
+		.home = home,
+		.results_dir = run->item.results_dir,
+		.result_file = job->paths.result_file,
+		.channel_dir = job->paths.channel_dir,
+		.cwd = job->cwd,
+		.argv = job->argv,
+		.terminal = job->terminal,
+		.git = &run->trees->plan,
+		.is_krafts_git = job->is_krafts_git,
+	};
+	return kr_plan_build(run->arena, &run->host, request, NULL, err);
+}
+
+/* What goes on while bubblewrap starts. A failure is the proxy's: without it the init runs nothing, and the session is to
+ * be ended. */
+static int
+start_beside(struct kr_run_state *run, struct kr_job *job, struct kr_relay_side sides[KR_RELAY_SIDES], struct kr_error *err)
+{
+	bool first = !run->changes.started;
+
+	if (job->network && kr_session_network_serve(job->network, err) < 0)
+		return -1;
+	if (job->network)
+		sides[1] = (struct kr_relay_side){ kr_session_network_fd(job->network), kr_session_network_ready,
+			job->network };
+	kr_changes_start(run);
+	sides[0] = (struct kr_relay_side){ run->changes.running ? run->changes.git.out_fd : -1, kr_changes_take,
+		&run->changes };
+	if (first)
+		kr_session_sweep(run->host.places.run_dir);
+	return 0;
+}
+
+static int
+launch_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_log *log, struct kr_error *err)
+{
+	struct kr_relay_side sides[KR_RELAY_SIDES] = { { .fd = -1 }, { .fd = -1 } };
+	const struct kr_relay_want want = {
+		.terminal = job->terminal,
+		.in = job->in,
+		.out = job->out,
+		.err = job->err,
+		.folder = job->paths.folder,
+		.log = log,
+		.out_is_data = job->is_krafts_git,
+		.sides = sides,
+	};
+	struct kr_relay *relay = kr_relay_new(&want, err);
+	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
+	struct kr_session_start start = {
+		.host = &run->host,
+		.plan = job->plan,
+		.folder = job->paths.folder,
+		.channel_socket = job->network ? kr_session_network_socket(job->network) : NULL,
+		.lifeline = true,
+	};
+	int result;
+
+	if (!relay)
+		return -1;
+	run->changes.quiet = job->terminal;
+	kr_relay_worker_ends(relay, &start.stdin_fd, &start.stdout_fd, &start.stderr_fd);
+	if (job->terminal) {
+		struct winsize size;
+
+		kr_terminal_size(&(struct kr_terminal){ .fd = job->in }, &size);
+		start.rows = size.ws_row;
+		start.columns = size.ws_col;
+		start.keep_stderr = !isatty(job->err);
+	}
+	result = kr_session_launch(run->arena, &start, &session, err);
+	if (result == 0) {
+		bool is_served = start_beside(run, job, sides, err) == 0;
+
+		if (!is_served)
+			kr_close_p(&session.lifeline_fd);
+		result = kr_relay_follow(relay, &session, &job->end, is_served ? err : NULL);
+		result = is_served ? result : -1;
+	}
+	run->changes.quiet = false;
+	kr_relay_free(relay);
+	if (result == 0 && !job->end.started && !job->end.exec_errno)
+		result = explain_fault(run, &job->end, err);
+	return result;
+}
+
+/* A refusal belongs to the session as much as to the person: into its log, and an end that `view` can show.
+ */
+static void
+record_failure(int folder, struct kr_log *log, const struct kr_error *err)
+{
+	char text[sizeof(err->message) + sizeof(err->hint) + 16], exit_text[32];
+	int n = snprintf(text, sizeof(text), "%s%s%s\n", err->message, err->hint[0] ? "; hint: " : "", err->hint);
+
+	kr_log_add(log, KR_LOG_NOTE, text, (size_t)n, kr_now_ms());
+	if (faccessat(folder, KG_EXIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return; /* the launcher's own word */
+	n = snprintf(exit_text, sizeof(exit_text), "%d 0 not-started\n", kr_error_exit_status(err->code));
+	(void)kr_file_write_at(
+		folder, KG_EXIT_FILE, exit_text, (size_t)n, 0600, NULL); /* `view` then says lost */
+}
+
+/* The way out comes first: a session that cannot get it runs nothing (POL-09). */
+static int
+connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *log, struct kr_error *err)
+{
+	const struct kr_session_network_want want = {
+		.host = &run->host,
+		.hosts = job->plan->hosts,
+		.phase = job->phase,
+		.item = run->item.id,
+		.session = job->paths.id,
+		.channel_dir = job->paths.channel_dir,
+	};
+	int result;
+
+	if (!job->is_krafts_git && kr_session_network_open(run->arena, &want, &job->network, err) < 0)
+		return -1;
+	result = launch_and_follow(run, job, log, err);
+	kr_session_network_close(job->network);
+	return result;
+}
+
+int
+kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
+{
+	const char *home = NULL;
+	kr_auto_fd int folder = -1, facts_lock = -1;
+	struct kr_session_facts facts;
+	struct kr_log log;
+	int result = -1;
+
+	if (kr_session_paths_make(run->arena, &run->host, &run->item, &job->paths, err) < 0)
+		return -1;
+	folder = kr_path_open(job->paths.folder, O_RDONLY | O_DIRECTORY, err);
+	if (folder < 0)
+		return -1;
+	facts = (struct kr_session_facts){
+		.id = job->paths.id,
+		.item = run->item.id,
+		.repo = run->repo->path,
+		.worktree = run->item.worktree,
+		.phase = kr_phase_name(job->phase),
+		.purpose = job->purpose,
+		.argv = job->argv,
+		.started_ms = kr_now_ms(),
+	};
+	facts_lock = kr_session_facts_write(folder, &facts, err);
+	if (facts_lock < 0)
+		return -1;
+	if (job->is_krafts_git && !(home = throwaway_home(run, job, folder, err)))
+		return -1;
+	kr_log_init(&log, folder, KR_LOG_LIMIT_BYTES);
+	job->plan = make_plan(run, job, home ? home : run->item.home, err);
+	if (job->plan)
+		result = connect_and_launch(run, job, &log, err);
+	if (result < 0)
+		record_failure(folder, &log, err);
+	job->log_errno = log.sys_errno;
+	kr_log_close(&log);
+	if (home)
+		(void)kr_tree_remove_at(folder, throwaway);
+	(void)kr_tree_remove_at(AT_FDCWD, job->paths.channel_dir); /* the sweep of a later session does it else */
+	return result;
+}

@@ -1,0 +1,112 @@
+/* What the files of `kraft run` share: run.c is the way there, run_job.c one launch, run_git.c the item's git,
+ * run_inside.c git inside the walls, run_end.c what follows a command, run_tell.c what a person is told. */
+#ifndef KR_CLI_RUN_PARTS_H
+#define KR_CLI_RUN_PARTS_H
+
+#include <jansson.h>
+
+#include "cli/run.h"
+#include "cli/where.h"
+#include "cli/workspace.h"
+#include "git/publish.h"
+#include "os/host.h"
+#include "session/facts.h"
+#include "session/item.h"
+#include "session/log.h"
+#include "session/network.h"
+#include "session/relay.h"
+
+/* `git status` in flight, counted as it arrives. */
+struct kr_changes {
+	struct kr_git_run git;
+	size_t count;
+	size_t column; /* in the present entry */
+	bool is_rename, skip;
+	bool started, running;
+	bool quiet; /* a terminal program draws now: said at the end */
+};
+
+/* One `kraft run`. */
+struct kr_run_state {
+	struct kr_arena *arena;
+	const struct kr_run_want *want;
+	enum kr_phase phase;
+	struct kr_host host;
+	const struct kr_repo *repo; /* the root's: its sandbox holds for all of the item */
+	struct kr_where where;
+	const char *item_id;   /* as asked for; NULL: the checkout's own */
+	const char *workspace; /* NULL: none */
+	struct kr_tree *trees; /* the root first */
+	size_t tree_count;
+	struct kr_item item;
+	struct kr_changes changes;
+};
+
+/* One launch. */
+struct kr_job {
+	const char *purpose;
+	enum kr_phase phase;
+	const char *const *argv;
+	const char *cwd;
+	bool terminal;
+	bool is_krafts_git; /* no way out, a home that is thrown away, and what it writes to out is data: not in the log */
+	int in, out, err;       /* as in struct kr_relay_want */
+	/* what came of it: */
+	struct kr_session_paths paths;
+	const struct kr_plan *plan;
+	struct kr_session_network *network; /* NULL: it has none */
+	struct kr_session_end end;
+	int log_errno;
+};
+
+/* run_job.c. A session with a folder, a log and an exit file, launched and followed to its end. Whatever is refused after
+ * the folder exists is in its log too (OS-LCH-12). */
+int kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err);
+
+/* run_git.c */
+/* Before a session: takes out what an interrupted one left, and makes the item's git anew, unless another session is at
+ * work in it or it is to be kept. */
+int kr_run_git_open(struct kr_run_state *run, struct kr_error *err);
+/* Moves each tree to the commit that is wanted, by git inside the walls. */
+int kr_run_git_move(struct kr_run_state *run, struct kr_error *err);
+/* After setup: what it did to the refs is dropped (REF-05). */
+int kr_run_git_reset(struct kr_run_state *run, struct kr_error *err);
+/* From exclusive to shared, before the command runs. */
+int kr_run_git_share(struct kr_run_state *run, struct kr_error *err);
+/* After a session, whatever became of it: its commits into the repositories, and a word about them. False when it is to be
+ * tried again. */
+bool kr_run_git_publish(struct kr_run_state *run, const char *session);
+void kr_run_git_close(struct kr_run_state *run);
+
+/* run_inside.c. A short run of git in the worktree; its stderr is in the session's log only. The caller has set the job's
+ * purpose, in and out. */
+int kr_run_inside(struct kr_run_state *run, struct kr_job *job, const char *const *argv, struct kr_error *err);
+/* What git complains of: its first "error: " or "fatal: " line, with up to three of the files that it lists below. */
+const char *kr_run_inside_reason(struct kr_run_state *run, const struct kr_job *job);
+/* A nameless file in the run directory: a pack may be large, and /tmp may be memory. */
+int kr_run_data_file(const struct kr_run_state *run, struct kr_error *err);
+struct kr_run_question {
+	const char *const *argv;
+	const char *cwd; /* NULL: the item's worktree */
+	const char *in;  /* what it reads; NULL: nothing */
+	size_t in_len;
+};
+/* The same for a short answer (out->max; more is KR_E_LIMIT). Fills job in; how it ended is in there. */
+int kr_run_ask_inside(struct kr_run_state *run, const char *purpose, const struct kr_run_question *question,
+	struct kr_buf *out, struct kr_job *job, struct kr_error *err);
+
+/* run_tell.c: an event of this item, with the session's id beside what data says (taken; NULL: out of memory). A store that
+ * fails is told, and no more. */
+void kr_run_record(const struct kr_run_state *run, const char *session, const char *type, json_t *data);
+/* run_tell.c: on stderr, for a person. */
+KR_PRINTF(1, 2) void kr_run_say(const char *fmt, ...);
+void kr_changes_start(struct kr_run_state *run);
+/* A side of the relay's. */
+bool kr_changes_take(void *context);
+/* Waits a moment for the last of it; a command that was done sooner than git does not wait for ever. */
+void kr_changes_finish(struct kr_changes *changes, int wait_ms);
+void kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job);
+/* After the command. */
+void kr_run_sum_up(struct kr_run_state *run, const struct kr_job *job);
+
+#endif
