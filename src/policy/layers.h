@@ -1,0 +1,40 @@
+/*
+ * What the layers of a policy come to: policy.yaml, repository, chain, node, step, task, item, in this order. Pure, and the
+ * only place that knows how a field combines: allowed_tools and allowed_harnesses narrow, deny_tools and grants add up (an
+ * item's override only drops), the sandbox is the first layer's that sets one and no later one may set another, bounds are
+ * the last one said and never above the maxima.
+ */
+#ifndef KR_POLICY_LAYERS_H
+#define KR_POLICY_LAYERS_H
+
+#include "config/policy_file.h"
+
+/* layer, how messages name it */
+#define KR_LAYERS(X) \
+	X(HOST, "policy.yaml") X(REPO, "the repository") X(CHAIN, "the chain") X(NODE, "the node") X(STEP, "the step") \
+	X(TASK, "the task") X(ITEM, "the item")
+enum kr_layer {
+#define X(layer, name) KR_LAYER_##layer,
+	KR_LAYERS(X)
+#undef X
+		KR_LAYER_COUNT
+};
+
+struct kr_policy {
+	bool has_allowed_tools;
+	struct kr_strs allowed_tools, deny_tools;
+	unsigned grants;
+	const struct kr_policy_layer *sandbox; /* the layer whose sandbox holds; NULL: none set one */
+	enum kr_layer sandbox_from;
+	bool has_allowed_harnesses;
+	struct kr_strs allowed_harnesses;
+	double bounds[KR_BOUND_COUNT];         /* 0: none */
+	enum kr_layer bound_from[KR_BOUND_COUNT];
+	const char *escalation_harness;
+};
+
+/* Layers may be NULL. KR_E_CONFIG naming both layers when a later one sets another sandbox. */
+int kr_policy_combine(struct kr_arena *arena, const struct kr_policy_layer *const layers[KR_LAYER_COUNT],
+	const double maxima[KR_BOUND_COUNT], struct kr_policy *out, struct kr_error *err);
+
+#endif
