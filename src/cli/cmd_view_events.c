@@ -73,41 +73,13 @@ print_row(const struct kr_event *event)
 	print_data(event);
 }
 
-static json_t *
-text_or_null(const char *text)
-{
-	return text ? json_string(text) : json_null();
-}
-
-/* jansson leaves DEL as it is, the one control byte that JSON does. */
-static void
-put_ascii(const char *json)
-{
-	for (; *json; json++)
-		if (*json == '\x7f')
-			fputs("\\u007F", stdout);
-		else
-			putchar(*json);
-	putchar('\n');
-}
-
 static void
 print_json(const struct kr_event *event)
 {
-	json_t *root = json_object();
-	char *text;
+	kr_auto_buf struct kr_buf line = KR_BUF(2 * KR_EVENT_JSON_BYTES);
 
-	json_object_set_new(root, "seq", json_integer(event->seq));
-	json_object_set_new(root, "ms", json_integer((json_int_t)event->ms));
-	json_object_set_new(root, "type", json_string(event->type));
-	json_object_set_new(root, "item", text_or_null(event->item));
-	json_object_set_new(root, "session", text_or_null(event->session));
-	json_object_set_new(root, "data", json_loads(event->data, 0, NULL));
-	text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
-	json_decref(root);
-	if (text)
-		put_ascii(text);
-	free(text);
+	kr_event_json(event, &line);
+	fwrite(line.data, 1, line.len, stdout);
 }
 
 static int

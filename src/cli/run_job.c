@@ -221,6 +221,9 @@ connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *
 		.item = run->item.id,
 		.session = job->paths.id,
 		.channel_dir = job->paths.channel_dir,
+		.repo = run->repo->path,
+		.worktree = run->item.worktree,
+		.branch = run->trees->git.record.branch,
 	};
 	int result;
 

@@ -175,6 +175,8 @@ kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job)
 	if (notes->more)
 		kr_run_say("    and more");
 	tell_grants(run, job, notes);
+	if (notes->calls_refused)
+		kr_run_say("calls of the command to kraft were refused; 'kraft view events --session %s' has them", job->paths.id);
 	if (notes->lost)
 		kr_run_say("the session's proxy ended before its time and was %s; its connections were cut",
 			notes->is_out ? "not started again" : "started again");

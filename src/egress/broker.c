@@ -11,6 +11,9 @@
  * NET-15). What was judged is kept with the ask and dialled from there, so that no second answer of a name
  * server is ever used (NET-11, NET-12).
  *
+ * A call is answered at once: it has been read whole, checked and judged before the next frame is looked at. KR_CALLS_MAX of
+ * them may wait for their answer to be taken, which bounds the memory of those.
+ *
  * An ask lives from its frame until its answer is all in the socket, and KR_ASKS_MAX of them are the bound of
  * everything: memory, connections under way, answers that wait. kraft-egress counts its asks too, so more of
  * them is a broken kraft-egress, as is a frame that does not pass its check: then the control socket is
@@ -54,6 +57,9 @@ struct ask {
 
 	struct kr_answer answer;
 	uint32_t sent;
+	bool is_call;
+	struct kr_buf body; /* of a call's answer */
+	uint32_t body_sent;
 };
 
 TAILQ_HEAD(asks, ask);
@@ -70,16 +76,19 @@ struct kr_broker {
 	bool waits_for_room, is_broken;
 	struct kr_ask frame_bytes;
 	struct kr_frame frame;
+	struct kr_call *call; /* what follows a frame, while it comes; NULL: nothing does */
+	struct kr_frame call_frame;
 
 	struct asks
 		asks[ANSWERING + 1]; /* by state; LOOKING and DIALLING in the order in which their time runs out */
-	unsigned asks_n;
+	unsigned asks_n, calls_n; /* calls are asks too */
+	int64_t calls_full_ms;    /* when a burst of calls may begin anew */
 
 	struct kr_arena own_arena;
 	struct kr_addresses own;
 	int64_t own_until_ms;
 
-	char refused[KR_REFUSED_HOSTS_MAX][KR_HOST_MAX + 1];
+	char refused[KR_REFUSED_HOSTS_MAX][KR_CALL_ROUTE_MAX + 1]; /* hosts, and routes, which no host is like */
 	unsigned refused_n;
 	bool told_last;
 };
@@ -107,6 +116,8 @@ drop(struct ask *ask)
 	kr_close_p(&ask->fd);
 	TAILQ_REMOVE(&b->asks[ask->state], ask, of_state);
 	b->asks_n--;
+	b->calls_n -= ask->is_call;
+	kr_buf_fini(&ask->body);
 	free(ask);
 }
 
@@ -120,6 +131,8 @@ send_answers(struct kr_broker *b)
 	for (ask = TAILQ_FIRST(&b->asks[ANSWERING]); ask && status > 0 && !b->is_broken; ask = next) {
 		next = TAILQ_NEXT(ask, of_state);
 		status = kr_frame_write(b->control, &ask->answer, sizeof(ask->answer), &ask->sent, ask->fd);
+		if (status > 0 && ask->answer.bytes)
+			status = kr_frame_write(b->control, ask->body.data, ask->answer.bytes, &ask->body_sent, -1);
 		b->is_broken = status < 0;
 		if (status > 0)
 			drop(ask);
@@ -160,25 +173,27 @@ fail(struct ask *ask, unsigned status, const char *text)
 /* ---- refusals ---- */
 
 static bool
-was_told(const struct kr_broker *b, const char *host)
+was_told(const struct kr_broker *b, const char *what)
 {
 	for (unsigned i = 0; i < b->refused_n; i++)
-		if (strcmp(b->refused[i], host) == 0)
+		if (strcmp(b->refused[i], what) == 0)
 			return true;
 	return false;
 }
 
+/* route: NULL for a host. */
 static void
-tell_once(struct kr_broker *b, const struct kr_verdict *verdict)
+tell_once(struct kr_broker *b, const struct kr_verdict *verdict, const char *route)
 {
-	struct kr_refusal refusal = { .verdict = verdict };
+	struct kr_refusal refusal = { .verdict = verdict, .route = route };
+	const char *what = route ? route : verdict->target.host;
 
-	if (b->told_last || was_told(b, verdict->target.host))
+	if (b->told_last || was_told(b, what))
 		return;
 	if (b->refused_n == KR_REFUSED_HOSTS_MAX)
 		refusal.suppressed = b->told_last = true;
 	else
-		snprintf(b->refused[b->refused_n++], KR_HOST_MAX + 1, "%s", verdict->target.host);
+		snprintf(b->refused[b->refused_n++], sizeof(b->refused[0]), "%s", what);
 	if (b->want.on_refused)
 		b->want.on_refused(b->want.context, &refusal);
 }
@@ -189,7 +204,7 @@ refuse(struct ask *ask, const struct kr_verdict *verdict)
 	char line[KR_REFUSAL_LINE];
 
 	kr_refusal_line(verdict, line);
-	tell_once(ask->broker, verdict);
+	tell_once(ask->broker, verdict, NULL);
 	answer(ask, KR_ANSWER_REFUSED, 403, line);
 }
 
@@ -454,28 +469,124 @@ begin(struct ask *ask)
 		look_up(ask, ask->target.host, target_is_found);
 }
 
-/* ---- kraft-egress ---- */
+/* ---- calls ---- */
+
+/* A burst, and then so many a second: a worker may call as it likes, and neither fill the store nor keep this loop busy. */
+static bool
+may_be_called(struct kr_broker *b)
+{
+	int64_t full = b->calls_full_ms > b->now_ms ? b->calls_full_ms : b->now_ms;
+
+	if (full - b->now_ms > (KR_CALLS_BURST - 1) * KR_CALL_EVERY_MS)
+		return false;
+	b->calls_full_ms = full + KR_CALL_EVERY_MS;
+	return true;
+}
 
 static void
-take_ask(struct kr_broker *b, const struct kr_ask *frame)
+refuse_call(struct ask *ask, const struct kr_call *call, const char *why)
 {
-	struct kr_target target;
+	struct kr_verdict verdict = { .decision = KR_HOST_ALWAYS,
+		.phase = ask->broker->want.phase,
+		.target = { .host = "kraft", .port = 80 } };
+	char line[KR_REFUSAL_LINE];
+
+	snprintf(verdict.reason, sizeof(verdict.reason), "'%s' was refused: %s", call->route, why);
+	tell_once(ask->broker, &verdict, call->route);
+	kr_refusal_line(&verdict, line);
+	answer(ask, KR_ANSWER_REFUSED, 403, line);
+}
+
+static const char not_called[] = "it is none of the calls that a worker may make, which are POST http://kraft/w/VERB";
+
+static void
+answer_call(struct ask *ask, const struct kr_call *call)
+{
+	struct kr_broker *b = ask->broker;
+	struct kr_call_answer out = { .body = KR_BUF(KR_CALL_ANSWER_BYTES) };
+
+	if (!may_be_called(b))
+		kr_call_fail(&out, 429, "too many calls: wait a second");
+	else if (call->verb == KR_VERB_NONE)
+		snprintf(out.refused, sizeof(out.refused), "%s", not_called);
+	else if (!b->want.on_call)
+		snprintf(out.refused, sizeof(out.refused), "this session has no calls to kraft");
+	else
+		b->want.on_call(b->want.context, call, &out);
+	if (out.body.overflow)
+		kr_call_fail(&out, 500, "the answer is too long");
+	ask->body = out.body;
+	if (out.refused[0]) {
+		refuse_call(ask, call, out.refused);
+		return;
+	}
+	ask->answer.next = out.next;
+	ask->answer.bytes = (uint32_t)out.body.len;
+	answer(ask, KR_ANSWER_CALL, out.status, "");
+}
+
+/* ---- kraft-egress ---- */
+
+/* NULL: this kraft-egress is thrown out. */
+static struct ask *
+open_ask(struct kr_broker *b, const struct kr_ask *frame)
+{
+	struct kr_target target = { .port = 0 };
+	bool is_call = frame->type == KR_ASK_CALL;
 	struct ask *ask = NULL;
 
-	if (b->asks_n < KR_ASKS_MAX && kr_ask_check(frame, &target))
+	if (b->asks_n < KR_ASKS_MAX && (!is_call || b->calls_n < KR_CALLS_MAX) && kr_ask_check(frame, &target))
 		ask = calloc(1, sizeof(*ask));
 	if (!ask) {
 		b->is_broken = true;
-		return;
+		return NULL;
 	}
 	ask->broker = b;
 	ask->type = (enum kr_ask_type)frame->type;
 	ask->answer.id = frame->id;
 	ask->target = target;
 	ask->fd = -1;
+	ask->is_call = is_call;
 	TAILQ_INSERT_TAIL(&b->asks[LOOKING], ask, of_state);
 	b->asks_n++;
-	begin(ask);
+	b->calls_n += is_call;
+	return ask;
+}
+
+static void
+take_ask(struct kr_broker *b, const struct kr_ask *frame)
+{
+	struct ask *ask = open_ask(b, frame);
+
+	if (ask)
+		begin(ask);
+}
+
+/* One byte more than comes, for the text's NUL. */
+static void
+expect_call(struct kr_broker *b, const struct kr_ask *frame)
+{
+	struct kr_target none;
+
+	if (b->calls_n < KR_CALLS_MAX && kr_ask_check(frame, &none))
+		b->call = malloc(frame->bytes + 1);
+	b->is_broken = !b->call;
+	b->call_frame = (struct kr_frame){ .bytes = b->call, .size = frame->bytes, .fd = -1 };
+}
+
+static void
+take_call(struct kr_broker *b)
+{
+	struct kr_call *call = kr_steal(b->call);
+	bool is_good = kr_call_check(call, b->call_frame.size);
+	struct ask *ask = is_good ? open_ask(b, &b->frame_bytes) : NULL;
+
+	b->is_broken = !ask;
+	if (ask) {
+		((char *)call)[b->call_frame.size] = '\0';
+		answer_call(ask, call);
+	}
+	free(call);
 }
 
 static void
@@ -484,13 +595,18 @@ take_frames(struct kr_broker *b)
 	enum kr_frame_state state = KR_FRAME_DONE;
 
 	for (int i = 0; i < FRAMES_A_STEP && !b->is_broken && state == KR_FRAME_DONE; i++) {
-		state = kr_frame_read(b->control, &b->frame, false);
+		state = kr_frame_read(b->control, b->call ? &b->call_frame : &b->frame, false);
 		if (state == KR_FRAME_END)
 			b->is_broken = true;
 		if (state != KR_FRAME_DONE)
 			return;
 		b->frame.used = 0;
-		take_ask(b, &b->frame_bytes);
+		if (b->call)
+			take_call(b);
+		else if (b->frame_bytes.type == KR_ASK_CALL)
+			expect_call(b, &b->frame_bytes);
+		else
+			take_ask(b, &b->frame_bytes);
 	}
 }
 
@@ -507,6 +623,7 @@ detach(struct kr_broker *b)
 	if (b->control >= 0)
 		kr_poller_remove(b->poller, b->control);
 	kr_close_p(&b->control);
+	free(kr_steal(b->call));
 	b->waits_for_room = b->is_broken = false;
 	b->frame = (struct kr_frame){ .bytes = &b->frame_bytes, .size = sizeof(b->frame_bytes), .fd = -1 };
 }

@@ -1,7 +1,9 @@
 /*
  * The broker: kraft's side of a session's way out. Decides about each ask (policy/policy.h), resolves an allowed name once
  * and never again for that request, checks every address, dials the checked ones in order, and hands the connected
- * socket over (POL-03 to POL-05, POL-07). It reads fixed-size frames only, never a byte of the worker's.
+ * socket over (POL-03 to POL-05, POL-07). A worker's call is checked and
+ * handed on, at most so many at once and so often. It reads frames of known size only, and of the worker's bytes only words
+ * and texts in a struct kr_call.
  *
  * One loop's: nothing here blocks. Names are resolved by up to KR_LOOKUPS_MAX threads that touch nothing but their own
  * question; a name server that never answers holds up only who waits for it.
@@ -12,17 +14,18 @@
 #include "egress/control.h"
 #include "egress/resolve.h"
 
-/* One host refused, told once per session and host; the KR_REFUSED_HOSTS_MAX + first is told with suppressed set and
+/* One host or call refused, told once per session and host, or route; the KR_REFUSED_HOSTS_MAX + first is told with suppressed set and
  * is the last one told. It is refused all the same. */
 struct kr_refusal {
-	const struct kr_verdict *verdict;
+	const struct kr_verdict *verdict; /* of a call: host "kraft", port 80, and the reason */
+	const char *route;                /* of a call: what was called, "POST /w/show"; else NULL */
 	bool suppressed;
 };
 
 enum { KR_REFUSAL_LINE = KR_ANSWER_TEXT };
 /* The reason, and the smallest grant that would help where there is one: one line of printable ASCII. */
 void kr_refusal_line(const struct kr_verdict *verdict, char out[KR_REFUSAL_LINE]);
-/* The data of event sandbox_egress_refused: {session_id, host, port, phase, reason}, and suppressed: true on the last.
+/* The data of event sandbox_egress_refused: {session_id, host, port, phase, reason}, route for a call, and suppressed: true on the last.
  * Freed by the caller; NULL when memory is out. */
 char *kr_refusal_json(const struct kr_refusal *refusal, const char *session_id);
 
@@ -31,6 +34,12 @@ struct kr_broker_want {
 	enum kr_phase phase;
 	const char *const *environment;   /* kraft's own, for http_proxy, https_proxy, no_proxy in both cases */
 	void (*on_refused)(void *context, const struct kr_refusal *refusal); /* may be NULL; may not call the broker */
+	/*
+	 * A worker's call, checked (egress/call.h); never KR_VERB_NONE. Fills the answer in before it returns; whose item it is
+	 * about is its to judge. At most one in KR_CALL_EVERY_MS, after a burst. NULL: the session has no calls, each is
+	 * refused. May not call the broker.
+	 */
+	void (*on_call)(void *context, const struct kr_call *call, struct kr_call_answer *answer);
 	void *context;
 	kr_resolve_fn *resolve;           /* called by threads; NULL: kr_resolve */
 };

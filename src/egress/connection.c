@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "egress/http.h"
+#include "egress/kraft_host.h"
 #include "egress/pump.h"
 
 enum { LINGER_MS = 2000, LINGER_BYTES = 1 << 20, INTAKE_FIRST = 1024 };
@@ -137,6 +138,7 @@ kr_connection_end(struct kr_connection *connection, bool abruptly)
 	connection->deadline_ms = INT64_MAX;
 	if (connection->stage == KR_STAGE_ASKED || connection->stage == KR_STAGE_DEAD)
 		return;
+	kr_worker_call_free(connection);
 	connection->stage = KR_STAGE_DEAD;
 	egress->connections[connection->slot] = NULL;
 	egress->free_slots[egress->free_n++] = connection->slot;
@@ -172,6 +174,7 @@ kr_connection_linger(struct kr_connection *connection)
 	kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
 	if (!kr_side_is_clear(&connection->client))
 		return;
+	kr_worker_call_free(connection);
 	kr_side_shut(&connection->client);
 	kr_connection_set_deadline(connection, LINGER_MS);
 }
@@ -211,12 +214,15 @@ fill_ask(struct kr_egress *egress, const struct kr_connection *connection)
 	struct kr_head head;
 	struct kr_destination to;
 
+	egress->ask = (struct kr_ask){ .id = (uint32_t)connection->turn << 16 | connection->slot };
+	if (connection->call) {
+		egress->ask.type = KR_ASK_CALL;
+		(void)kr_worker_call_of(connection, &egress->ask.bytes);
+		return;
+	}
 	KR_BUG_IF(!request_of(connection, &head, &to));
-	egress->ask = (struct kr_ask){
-		.type = connection->tunnel ? KR_ASK_CONNECT : KR_ASK_HTTP,
-		.id = (uint32_t)connection->turn << 16 | connection->slot,
-		.port = to.target.port,
-	};
+	egress->ask.type = connection->tunnel ? KR_ASK_CONNECT : KR_ASK_HTTP;
+	egress->ask.port = to.target.port;
 	memcpy(egress->ask.host, to.target.host, strlen(to.target.host));
 }
 
@@ -226,6 +232,22 @@ pop_asking(struct kr_egress *egress)
 	egress->asking = egress->asking->next;
 	if (!egress->asking)
 		egress->asking_end = &egress->asking;
+}
+
+/* As kr_frame_write: the ask, and behind it what belongs to it. */
+static int
+send_ask(struct kr_egress *egress, const struct kr_connection *connection)
+{
+	int sent = egress->ask_used == sizeof(egress->ask)
+				   ? 1
+				   : kr_frame_write(egress->control.fd, &egress->ask, sizeof(egress->ask), &egress->ask_used, -1);
+	const struct kr_call *call;
+	uint32_t bytes;
+
+	if (sent != 1 || !connection->call)
+		return sent;
+	call = kr_worker_call_of(connection, &bytes);
+	return kr_frame_write(egress->control.fd, call, bytes, &egress->call_used, -1);
 }
 
 bool
@@ -244,23 +266,24 @@ kr_connection_send_asks(struct kr_egress *egress)
 		}
 		if (egress->ask_used == 0)
 			fill_ask(egress, first);
-		sent = kr_frame_write(egress->control.fd, &egress->ask, sizeof(egress->ask), &egress->ask_used, -1);
+		sent = send_ask(egress, first);
 		if (sent == 1) {
 			pop_asking(egress);
-			egress->ask_used = 0;
+			egress->ask_used = egress->call_used = 0;
 		}
 	}
 	return sent >= 0 &&
 		   kr_watch_set(egress, &egress->control, KR_POLL_IN | (egress->asking ? KR_POLL_OUT : 0));
 }
 
-static void
-ask(struct kr_connection *connection)
+void
+kr_connection_ask(struct kr_connection *connection)
 {
 	struct kr_egress *egress = connection->egress;
 
 	connection->stage = KR_STAGE_ASKED;
-	connection->deadline_ms = INT64_MAX; /* kraft answers, or ends */
+	if (!connection->call)
+		connection->deadline_ms = INT64_MAX; /* kraft answers, or ends */
 	connection->next = NULL;
 	*egress->asking_end = connection;
 	egress->asking_end = &connection->next;
@@ -283,8 +306,10 @@ on_request(struct kr_connection *connection)
 		status = 400;
 	if (status)
 		kr_connection_refuse(connection, status, why);
+	else if (kr_is_kraft_host(&to))
+		kr_worker_call_begin(connection, &head, &to);
 	else
-		ask(connection);
+		kr_connection_ask(connection);
 }
 
 static void
@@ -422,17 +447,24 @@ on_connected(struct kr_connection *connection, const struct kr_answer *answer)
 		kr_http_begin(connection, &begin);
 }
 
-static void settle(struct kr_connection *connection);
+/* Whether this is an answer to what was asked: a call gets no socket, and a host no body. */
+static bool
+is_answer_to(const struct kr_connection *connection, const struct kr_answer *answer, int fd)
+{
+	return connection && connection->turn == answer->id >> 16 && connection->stage == KR_STAGE_ASKED &&
+		   (connection->call ? fd < 0 : answer->type != KR_ANSWER_CALL);
+}
 
 bool
-kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, int fd)
+kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, int fd, char *body)
 {
 	uint32_t slot = answer->id & 0xffff;
 	struct kr_connection *connection = slot < KR_CONNECTIONS_MAX ? egress->connections[slot] : NULL;
 
-	if (!connection || connection->turn != answer->id >> 16 || connection->stage != KR_STAGE_ASKED) {
+	if (!is_answer_to(connection, answer, fd)) {
 		if (fd >= 0)
 			(void)close(fd);
+		free(body);
 		return false;
 	}
 	connection->stage = KR_STAGE_LINGER; /* asked no more: it can end */
@@ -441,9 +473,12 @@ kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, i
 		kr_connection_end(connection, true);
 	else if (fd >= 0)
 		on_connected(connection, answer);
+	else if (answer->type == KR_ANSWER_CALL)
+		kr_worker_call_answer(connection, answer, kr_steal(body));
 	else
 		kr_connection_refuse(connection, answer->status, answer->text);
-	settle(connection);
+	free(body);
+	kr_connection_settle(connection);
 	return true;
 }
 
@@ -502,6 +537,9 @@ wanted(const struct kr_connection *connection, int *client, int *server)
 	case KR_STAGE_HEAD:
 		*client = KR_POLL_IN;
 		return true;
+	case KR_STAGE_CALL:
+		*client = kr_worker_call_events(connection);
+		return true;
 	case KR_STAGE_REPLY:
 		*client = c->watch.events;
 		*server = KR_POLL_IN | (kr_side_is_clear(s) ? 0 : KR_POLL_OUT);
@@ -523,8 +561,8 @@ wanted(const struct kr_connection *connection, int *client, int *server)
 	return false;
 }
 
-static void
-settle(struct kr_connection *connection)
+void
+kr_connection_settle(struct kr_connection *connection)
 {
 	struct kr_egress *egress = connection->egress;
 	int client, server;
@@ -553,6 +591,9 @@ kr_connection_ready(struct kr_connection *connection, bool client, unsigned even
 	case KR_STAGE_HEAD:
 		on_head(connection);
 		break;
+	case KR_STAGE_CALL:
+		kr_worker_call_ready(connection, events);
+		break;
 	case KR_STAGE_ASKED:
 	case KR_STAGE_REPLY:
 		on_waiting(connection, client, events);
@@ -572,7 +613,7 @@ kr_connection_ready(struct kr_connection *connection, bool client, unsigned even
 	case KR_STAGE_DEAD:
 		return;
 	}
-	settle(connection);
+	kr_connection_settle(connection);
 	rest(connection, client ? &connection->client.watch : &connection->server.watch, events);
 }
 
@@ -582,7 +623,12 @@ kr_connection_overdue(struct kr_connection *connection)
 	switch ((enum kr_stage)connection->stage) {
 	case KR_STAGE_REPLY:
 		kr_connection_refuse(connection, 502, "the upstream proxy did not answer in time");
-		settle(connection);
+		kr_connection_settle(connection);
+		break;
+	case KR_STAGE_CALL:
+	case KR_STAGE_ASKED: /* only a call's has a deadline */
+		kr_worker_call_overdue(connection);
+		kr_connection_settle(connection);
 		break;
 	case KR_STAGE_LINGER:
 		kr_connection_end(connection, !connection->client.shut);

@@ -4,6 +4,7 @@
  *     HEAD -> ASKED -> TUNNEL                    CONNECT
  *                   -> REPLY -> TUNNEL           CONNECT through an upstream proxy
  *                   -> HTTP                      a plain request and its response
+ *     HEAD -> CALL -> ASKED                      a call to kraft itself (kraft_host.h)
  *     each -> LINGER                             an answer of ours, or the end of the response, is on its way
  * out
  *
@@ -18,6 +19,7 @@
 
 enum kr_stage {
 	KR_STAGE_HEAD,
+	KR_STAGE_CALL,
 	KR_STAGE_ASKED,
 	KR_STAGE_REPLY,
 	KR_STAGE_TUNNEL,
@@ -45,6 +47,7 @@ struct kr_side {
 };
 
 struct kr_http;
+struct kr_worker_call;
 
 struct kr_connection {
 	struct kr_egress *egress;
@@ -57,14 +60,15 @@ struct kr_connection {
 	bool tunnel;   /* from ASKED on: it is a CONNECT */
 	bool bodyless; /* from ASKED on: it is a HEAD */
 	struct kr_http *http;
+	struct kr_worker_call *call; /* from KR_STAGE_CALL until its answer is out */
 	struct kr_connection *next; /* in the list of those that ask, or of the dead */
 };
 
 /* Takes client_fd. */
 void kr_connection_accept(struct kr_egress *egress, int client_fd);
 void kr_connection_ready(struct kr_connection *connection, bool client, unsigned events);
-/* Takes fd (-1: none). False: kraft answered what nobody asked. */
-bool kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, int fd);
+/* Takes fd (-1: none) and body (NULL: none). False: kraft answered what nobody asked. */
+bool kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, int fd, char *body);
 /* Sends asks as long as the control socket takes them; false: it is broken. */
 bool kr_connection_send_asks(struct kr_egress *egress);
 void kr_connection_overdue(struct kr_connection *connection);
@@ -72,7 +76,12 @@ void kr_connection_overdue(struct kr_connection *connection);
 void kr_connection_abandon(struct kr_connection *connection);
 void kr_connection_free_dead(struct kr_egress *egress);
 
-/* ---- for pump.c and http.c ---- */
+/* ---- for pump.c, http.c and kraft_host.c ---- */
+
+/* To kraft; from now on it has its place until the answer is there. */
+void kr_connection_ask(struct kr_connection *connection);
+/* Watches each side for what the stage can use. */
+void kr_connection_settle(struct kr_connection *connection);
 
 /* Closes both sides; abruptly: what was sent so far must not look complete. */
 void kr_connection_end(struct kr_connection *connection, bool abruptly);

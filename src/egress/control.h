@@ -4,10 +4,16 @@
  * machine and the same build), each way its own. A connected socket rides on the first byte of its answer.
  *
  *     kraft-egress -> kraft   struct kr_ask       may this session reach host:port; and if so, give me the socket
- *     kraft -> kraft-egress   struct kr_answer    one for each ask, in any order
+ *                                                 or, with KR_ASK_CALL: the worker calls kraft; a struct kr_call follows
+ *     kraft -> kraft-egress   struct kr_answer    one for each ask, in any order; with KR_ANSWER_CALL a body follows
  *
- * kraft believes nothing that it is asked: kr_ask_check, then the policy. A frame that fails the check, or more than
- * KR_ASKS_MAX asks without an answer, ends that kraft-egress.
+ * What follows a frame is so many bytes as the frame's `bytes` says, bounded before anything is allocated, and no descriptor
+ * may ride on it. Long things go this way and not in a sealed memfd, because kraft-egress can then do with recvmsg and
+ * sendmsg alone: no call to map, read or unseal a file has to be in its filter.
+ *
+ * kraft believes nothing that it is asked: kr_ask_check, then the policy; kr_call_check, then whose call it is. A frame that
+ * fails the check, more than KR_ASKS_MAX asks without an answer, or more than KR_CALLS_MAX calls among them, ends that
+ * kraft-egress.
  */
 #ifndef KR_EGRESS_CONTROL_H
 #define KR_EGRESS_CONTROL_H
@@ -15,12 +21,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "egress/call.h"
 #include "egress/limits.h"
 #include "policy/policy.h"
 
 enum kr_ask_type {
 	KR_ASK_CONNECT = 1, /* a tunnel */
 	KR_ASK_HTTP,        /* one plain request in absolute form */
+	KR_ASK_CALL,        /* to kraft itself: port 0, host "" */
 	KR_ASK_TYPE_END
 };
 
@@ -30,6 +38,7 @@ struct kr_ask {
 	uint32_t port; /* 1 to 65535 */
 	uint32_t zero; /* must be 0 */
 	char host[KR_HOST_MAX + 3]; /* as kr_target_parse has it in `host`: canonical, no brackets; rest of the field 0 */
+	uint32_t bytes; /* with KR_ASK_CALL: of the struct kr_call that follows; else 0 */
 };
 
 enum kr_answer_type {
@@ -38,6 +47,7 @@ enum kr_answer_type {
 	                       * Proxy-Authorization for it, "" for none */
 	KR_ANSWER_REFUSED,    /* by the policy: 403; text: the reason, one line, printable ASCII, no "kraft: " */
 	KR_ANSWER_FAILED,     /* allowed, but no connection: text as above; status 502, 503 or 504 */
+	KR_ANSWER_CALL,       /* to a call that is not refused: status 200 to 599, text "" */
 	KR_ANSWER_TYPE_END
 };
 
@@ -49,9 +59,12 @@ struct kr_answer {
 	uint32_t status; /* of the refusal or failure; 0 with a socket */
 	uint32_t zero;   /* must be 0 */
 	char text[KR_ANSWER_TEXT]; /* NUL-terminated */
+	int64_t next;   /* with KR_ANSWER_CALL: as in struct kr_call_answer; else 0 */
+	uint32_t bytes; /* with KR_ANSWER_CALL: of the body that follows, at most KR_CALL_ANSWER_BYTES; else 0 */
+	uint32_t zero2; /* must be 0 */
 };
 
-/* Pure; every field as described above. For an ask the target is filled in, ready for kr_host_decide. */
+/* Pure; every field as described above. For an ask the target is filled in, ready for kr_host_decide; for a call it is left. */
 bool kr_ask_check(const struct kr_ask *ask, struct kr_target *out);
 bool kr_answer_check(const struct kr_answer *answer, bool has_fd);
 

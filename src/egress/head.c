@@ -473,22 +473,36 @@ kr_connect_write(const struct kr_destination *to, const char *authorization, str
 	kr_buf_adds(out, "\r\n");
 }
 
-static const char *
-reason_of(unsigned status)
+const char *
+kr_status_reason(unsigned status)
 {
 	switch (status) {
+	case 200:
+		return "OK";
 	case 400:
 		return "Bad Request";
 	case 403:
 		return "Forbidden";
+	case 404:
+		return "Not Found";
+	case 409:
+		return "Conflict";
+	case 413:
+		return "Content Too Large";
 	case 417:
 		return "Expectation Failed";
+	case 429:
+		return "Too Many Requests";
+	case 500:
+		return "Internal Server Error";
 	case 503:
 		return "Service Unavailable";
 	case 504:
 		return "Gateway Timeout";
-	default:
+	case 502:
 		return "Bad Gateway";
+	default:
+		return "Answer of kraft";
 	}
 }
 
@@ -497,7 +511,7 @@ kr_refusal_write(unsigned status, const char *why, bool with_body, struct kr_buf
 {
 	kr_buf_addf(out,
 		"HTTP/1.1 %u %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-		status, reason_of(status), strlen("kraft: ") + strlen(why) + 1);
+		status, kr_status_reason(status), strlen("kraft: ") + strlen(why) + 1);
 	if (with_body)
 		kr_buf_addf(out, "kraft: %s\n", why);
 }

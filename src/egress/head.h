@@ -108,6 +108,8 @@ void kr_response_write(const struct kr_head *head, enum kr_framing framing, stru
 /* CONNECT for an upstream proxy. */
 void kr_connect_write(const struct kr_destination *to, const char *authorization, struct kr_buf *out);
 
+/* The words behind a status of ours. */
+const char *kr_status_reason(unsigned status);
 /* Our own answer, body and all: "kraft: " and `why`. */
 void kr_refusal_write(unsigned status, const char *why, bool with_body, struct kr_buf *out);
 

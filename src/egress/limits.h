@@ -13,6 +13,15 @@ enum {
 	KR_BODY_IDLE_MS = 600000,        /* of a plain request or its response */
 	KR_CONNECTIONS_MAX = 1024,       /* of one session at once; more wait in the listener's backlog */
 	KR_CHANNELS_MAX = 16,            /* connections to the channel socket at once */
+	/* a worker's call to kraft */
+	KR_CALLS_MAX = 4,                /* of one session at once, from the end of its head to the end of its answer; more wait */
+	KR_CALL_MS = 30000,              /* to be read and answered: 504; and for its answer to be taken */
+	KR_CALL_BODY_BYTES = 16 << 20,   /* 413 */
+	KR_CALL_FORM_BYTES = 256 << 10,  /* kept of a body; a longer one cannot be a form that is taken: 400 */
+	KR_CALL_TEXT_BYTES = 64 << 10,   /* a reply, a steer */
+	KR_CALL_ANSWER_BYTES = 512 << 10, /* one answer; what is more comes with the next call (struct kr_call_answer) */
+	KR_CALL_REASON_MAX = 512,        /* why a call is refused, its NUL included */
+
 	KR_HELD_HIGH = 256 << 10,        /* read for one side and not yet written: then reading stops */
 	KR_HELD_LOW = 64 << 10,          /* and goes on */
 	KR_EGRESS_DATA_BYTES = 256 << 20, /* RLIMIT_DATA */
@@ -27,7 +36,10 @@ enum {
 	KR_LOOKUP_ADDRESSES = 64,        /* of one name; more refuse it */
 	KR_DIAL_MS = 30000,              /* each address, and the upstream proxy: 502 */
 	KR_OWN_ADDRESSES_MS = 1000,      /* the list of this host's own addresses is made again after so long */
-	KR_REFUSED_HOSTS_MAX = 100,      /* different hosts told of in events, then one last that says so (POL-06) */
+	KR_REFUSED_HOSTS_MAX = 100,      /* different hosts, and routes of calls, told of in events, then one last that says so (POL-06) */
+	KR_CALL_EVERY_MS = 50,           /* calls are answered so often on average, else 429 */
+	KR_CALLS_BURST = 100,            /* and so many at once after a rest */
+	KR_PROGRESS_MAX = 1000,          /* events plan_progress of one session of `kraft run`; then 429 */
 };
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "egress/channel.h"
 #include "egress/connection.h"
+#include "egress/kraft_host.h"
 
 enum { EVENTS = 128, SCAN_EVERY_MS = 1000 };
 /* Descriptors besides two for each connection: our own, channels and what rides on them, pipes. */
@@ -104,25 +105,50 @@ scan(struct kr_egress *egress)
 
 /* ---- kraft ---- */
 
+/* The next thing that kraft sends: an answer, or what follows it. */
+static enum kr_frame_state
+read_frame(struct kr_egress *egress)
+{
+	if (egress->body.bytes)
+		return kr_frame_read(egress->control.fd, &egress->body, false);
+	return kr_frame_read(egress->control.fd, &egress->frame, true);
+}
+
+/* There is memory for it, or there is none for anything. */
+static bool
+expect_body(struct kr_egress *egress)
+{
+	egress->body = (struct kr_frame){ .bytes = malloc(egress->answer.bytes), .size = egress->answer.bytes, .fd = -1 };
+	return egress->body.bytes != NULL;
+}
+
+static bool
+take_answer(struct kr_egress *egress)
+{
+	bool has_body = egress->body.bytes != NULL;
+	int fd = egress->frame.fd;
+
+	egress->frame.used = 0;
+	egress->frame.fd = -1;
+	if (!has_body && !kr_answer_check(&egress->answer, fd >= 0)) {
+		if (fd >= 0)
+			(void)close(fd);
+		return false;
+	}
+	if (!has_body && egress->answer.bytes)
+		return expect_body(egress);
+	return kr_connection_answer(egress, &egress->answer, fd, kr_steal(egress->body.bytes));
+}
+
 static bool
 read_answers(struct kr_egress *egress)
 {
-	for (;;) {
-		enum kr_frame_state state = kr_frame_read(egress->control.fd, &egress->frame, true);
-		int fd = egress->frame.fd;
+	enum kr_frame_state state;
 
-		if (state != KR_FRAME_DONE)
-			return state == KR_FRAME_MORE;
-		egress->frame.used = 0;
-		egress->frame.fd = -1;
-		if (!kr_answer_check(&egress->answer, fd >= 0)) {
-			if (fd >= 0)
-				(void)close(fd);
+	while ((state = read_frame(egress)) == KR_FRAME_DONE)
+		if (!take_answer(egress))
 			return false;
-		}
-		if (!kr_connection_answer(egress, &egress->answer, fd))
-			return false;
-	}
+	return state == KR_FRAME_MORE;
 }
 
 static void
@@ -213,6 +239,7 @@ kr_egress_round(struct kr_egress *egress, int most_ms)
 		dispatch(egress, ready[i].tag, ready[i].events);
 	if (egress->now_ms >= egress->scan_ms)
 		scan(egress);
+	kr_worker_calls_settle(egress);
 	kr_channels_settle(egress);
 	kr_connection_free_dead(egress);
 	kr_channel_free_dead(egress);
@@ -240,6 +267,7 @@ kr_egress_fini(struct kr_egress *egress)
 		(void)close(egress->pipes[egress->pipe_n].write_fd);
 	}
 	kr_close_p(&egress->frame.fd);
+	free(kr_steal(egress->body.bytes));
 	kr_watch_close(egress, &egress->control);
 	kr_watch_close(egress, &egress->channels);
 	kr_close_p(&egress->poller_fd);

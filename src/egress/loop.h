@@ -54,9 +54,12 @@ struct kr_egress {
 	/* asks that wait for the control socket, oldest first; `ask` is what was begun to be sent */
 	struct kr_connection *asking, **asking_end;
 	struct kr_ask ask;
-	uint32_t ask_used;
+	uint32_t ask_used, call_used; /* of the ask, and of the call behind it */
 	struct kr_answer answer;
 	struct kr_frame frame;
+	struct kr_frame body; /* what follows the answer, while it comes; body.bytes NULL: nothing does */
+
+	unsigned calls_n, calls_waiting; /* that have a place, and that wait for one (kraft_host.c) */
 
 	struct kr_connection *connections[KR_CONNECTIONS_MAX];
 	uint16_t free_slots[KR_CONNECTIONS_MAX];

@@ -28,6 +28,10 @@ kr_refusal_json(const struct kr_refusal *refusal, const char *session_id)
 	kr_refusal_line(v, line);
 	data = json_pack("{s:s,s:s,s:i,s:s,s:s}", "session_id", session_id, "host", v->target.host, "port",
 		(int)v->target.port, "phase", kr_phase_name(v->phase), "reason", line);
+	if (data && refusal->route && json_object_set_new(data, "route", json_string(refusal->route)) < 0) {
+		json_decref(data);
+		data = NULL;
+	}
 	if (data && refusal->suppressed && json_object_set_new(data, "suppressed", json_true()) < 0) {
 		json_decref(data);
 		data = NULL;

@@ -4,6 +4,7 @@
 
 #include "egress/egress.h"
 #include "os/host.h"
+#include "session/calls.h"
 #include "session/facts.h"
 #include "store/store.h"
 
@@ -14,9 +15,20 @@ struct kr_session_network {
 	struct kr_store *store; /* opened by the first event: most sessions have none */
 	struct kr_session_refused refused[KR_REFUSED_HOSTS_MAX];
 	struct kr_session_network_notes notes;
+	struct kr_calls calls;
 };
 
 /* ---- events ---- */
+
+static struct kr_store *
+open_store(void *context, struct kr_error *err)
+{
+	struct kr_session_network *n = context;
+
+	if (!n->store && kr_store_open(n->want.host->places.run_dir, KR_STORE_WRITE, &n->store, err) < 0)
+		return NULL;
+	return n->store;
+}
 
 static int
 record(struct kr_session_network *n, const char *type, const char *data, struct kr_error *err)
@@ -26,10 +38,9 @@ record(struct kr_session_network *n, const char *type, const char *data, struct 
 		.item = n->want.item,
 		.session = n->want.session,
 		.data = data };
+	struct kr_store *store = open_store(n, err);
 
-	if (!n->store && kr_store_open(n->want.host->places.run_dir, KR_STORE_WRITE, &n->store, err) < 0)
-		return -1;
-	return kr_store_add_event(n->store, &event, err);
+	return store ? kr_store_add_event(store, &event, err) : -1;
 }
 
 /* Takes data over. An event that cannot be recorded opens no host: it is told at the end. */
@@ -50,6 +61,10 @@ on_refused(void *context, const struct kr_refusal *refusal)
 	const struct kr_verdict *v = refusal->verdict;
 
 	note_event(n, "sandbox_egress_refused", kr_refusal_json(refusal, n->want.session));
+	if (refusal->route && !refusal->suppressed) {
+		n->notes.calls_refused++;
+		return;
+	}
 	if (refusal->suppressed || n->notes.refused_count == KR_COUNT(n->refused)) {
 		n->notes.more = true;
 		return;
@@ -73,6 +88,19 @@ on_lost(void *context, bool restarted)
 	json_decref(data);
 }
 
+/* ---- calls ---- */
+
+static void
+on_call(void *context, const struct kr_call *call, struct kr_call_answer *answer)
+{
+	struct kr_session_network *n = context;
+
+	if (n->want.on_call)
+		n->want.on_call(n->want.context, call, answer);
+	else
+		kr_calls_answer(&n->calls, call, answer);
+}
+
 /* ---- its life ---- */
 
 int
@@ -87,12 +115,20 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 			.phase = want->phase,
 			.environment = want->host->environment,
 			.on_refused = on_refused,
+			.on_call = on_call,
 			.context = n },
 		.on_lost = on_lost,
 	};
 
 	*n = (struct kr_session_network){ .arena = arena, .want = *want };
 	n->notes.refused = n->refused;
+	n->calls = (struct kr_calls){ .item = want->item,
+		.session = want->session,
+		.repo = want->repo,
+		.worktree = want->worktree,
+		.branch = want->branch,
+		.store = open_store,
+		.context = n };
 	if (!egress.program || kr_egress_open(&egress, &n->egress, err) < 0)
 		return -1;
 	*out = n;

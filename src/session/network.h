@@ -5,6 +5,7 @@
 #ifndef KR_SESSION_NETWORK_H
 #define KR_SESSION_NETWORK_H
 
+#include "egress/call.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
 
@@ -13,6 +14,10 @@ struct kr_session_network_want {
 	const struct kr_host_list *hosts; /* of the phase, borrowed */
 	enum kr_phase phase;
 	const char *item, *session, *channel_dir;
+	/* Answers the worker's calls, as in struct kr_broker_want. NULL: as for a session of `kraft run` (session/calls.h). */
+	void (*on_call)(void *context, const struct kr_call *call, struct kr_call_answer *answer);
+	void *context;
+	const char *repo, *worktree, *branch; /* what such a session's `kraft view show` tells; branch may be NULL */
 };
 
 struct kr_session_network;
@@ -39,6 +44,7 @@ struct kr_session_network_notes {
 	const struct kr_session_refused *refused;
 	size_t refused_count;
 	bool more;               /* hosts beyond those were refused too */
+	unsigned calls_refused;  /* kinds of calls to kraft that were not the worker's to make */
 	unsigned lost;           /* times the proxy ended before its time */
 	bool is_out;             /* and now there is none */
 	struct kr_error record;  /* why the first event that could not be recorded could not; code NONE: all were */

@@ -18,6 +18,7 @@
 #define KR_STORE_STORE_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 
 struct kr_store;
@@ -37,6 +38,11 @@ struct kr_event {
 	const char *data;    /* one JSON object */
 };
 enum { KR_EVENT_DATA_BYTES = 64 << 10 };
+/* A line is at most so long: every byte of the data escaped, and the rest. */
+enum { KR_EVENT_JSON_BYTES = 6 * KR_EVENT_DATA_BYTES + 4096 };
+
+/* Adds {"seq", "ms", "type", "item", "session", "data"} as one line of ASCII. */
+void kr_event_json(const struct kr_event *event, struct kr_buf *out);
 
 /* Fills event->seq in. When it returns 0 the event is on the disk. */
 int kr_store_add_event(struct kr_store *store, struct kr_event *event, struct kr_error *err);

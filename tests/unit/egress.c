@@ -323,6 +323,47 @@ serve(const char *host, unsigned port)
 	return connect_to(&ask, KR_ANSWER_DIRECT, "");
 }
 
+/* A frame of kraft's, or the test ends. */
+static void
+read_frame(void *bytes, uint32_t size)
+{
+	struct kr_frame frame = { .bytes = bytes, .size = size, .fd = -1 };
+	enum kr_frame_state state = KR_FRAME_MORE;
+
+	while (state == KR_FRAME_MORE && is_readable(lab.control, TIMEOUT_MS))
+		state = kr_frame_read(lab.control, &frame, false);
+	assert_int_equal(state, KR_FRAME_DONE);
+}
+
+/* The next call, freed by whoever asked for it; its text ends with a NUL. */
+static struct kr_call *
+next_call(struct kr_ask *ask)
+{
+	struct kr_target target;
+	struct kr_call *call;
+
+	read_frame(ask, sizeof(*ask));
+	assert_int_equal(ask->type, KR_ASK_CALL);
+	assert_true(kr_ask_check(ask, &target));
+	call = calloc(1, ask->bytes + 1);
+	assert_non_null(call);
+	read_frame(call, ask->bytes);
+	assert_true(kr_call_check(call, ask->bytes));
+	return call;
+}
+
+static void
+answer_call(const struct kr_ask *ask, unsigned status, int64_t next, const char *body)
+{
+	struct kr_answer frame = {
+		.type = KR_ANSWER_CALL, .id = ask->id, .status = status, .next = next, .bytes = (uint32_t)strlen(body)
+	};
+
+	say_bytes(lab.control, &frame, sizeof(frame));
+	if (*body)
+		say(lab.control, body);
+}
+
 #define ESTABLISHED "HTTP/1.1 200 Connection Established\r\n\r\n"
 
 static void
@@ -460,11 +501,6 @@ a_refusal_is_one_line_that_says_why(void **state)
 		answer(&ask, KR_ANSWER_FAILED, status, "cannot connect", -1);
 		expect_status(client, status);
 	}
-	/* The worker API's name is a host like any other here. */
-	client = client_says("GET http://kraft/x HTTP/1.1\r\n\r\n");
-	ask = next_ask("kraft", 80);
-	refuse(&ask, "no");
-	expect_status(client, 403);
 }
 
 static void
@@ -1195,6 +1231,368 @@ an_answer_that_nobody_asked_for_ends_it(void **state)
 
 #define IN_LAB(test) cmocka_unit_test_setup_teardown(test, start, stop)
 
+/* ---- calls to kraft ---- */
+
+#define CALL_HEAD(verb) "POST http://kraft/w/" verb " HTTP/1.1\r\nHost: kraft\r\n"
+
+static int
+call_says(const char *verb, const char *form)
+{
+	char text[2048];
+
+	(void)snprintf(text, sizeof(text), "POST http://kraft/w/%s HTTP/1.1\r\nContent-Length: %zu\r\n\r\n%s", verb,
+		strlen(form), form);
+	return client_says(text);
+}
+
+static void
+CHN_05_a_call_is_read_here_and_answered_by_kraft(void **state)
+{
+	int client = call_says("events", "id=own-item&after=12&type=plan%5Fprogress");
+	struct kr_ask ask;
+	struct kr_call *call = next_call(&ask);
+
+	(void)state;
+	assert_int_equal(call->verb, KR_VERB_EVENTS);
+	assert_string_equal(call->id, "own-item");
+	assert_int_equal(call->after, 12);
+	assert_string_equal(call->type, "plan_progress");
+	assert_string_equal(call->route, "POST /w/events");
+	free(call);
+	answer_call(&ask, 200, 77, "{\"seq\":1}\n");
+	expect_all(client, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10\r\nKraft-Next: 77\r\n"
+					   "Connection: close\r\n\r\n{\"seq\":1}\n");
+	client = call_says("show", "");
+	free(next_call(&ask));
+	answer_call(&ask, 404, 0, "");
+	expect_all(client,
+		"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+	client = call_says("show", "");
+	free(next_call(&ask));
+	refuse(&ask, "not yours");
+	expect_status(client, 403);
+}
+
+/* Chunked, and cut wherever: it is the same call. */
+static void
+CHN_05_a_call_cut_at_every_byte(void **state)
+{
+	static const char text[] = CALL_HEAD("reply") "Transfer-Encoding: chunked\r\n\r\n"
+							   "6\r\nthread\r\n5;x=y\r\n=7&bo\r\n9\r\ndy=a+%C3%\r\n2\r\nA4\r\n0\r\n\r\n";
+
+	(void)state;
+	for (size_t cut = 1; cut < sizeof(text) - 1; cut++) {
+		int client = open_client();
+		struct kr_ask ask;
+		struct kr_call *call;
+
+		say_bytes(client, text, cut);
+		assert_false(is_readable(lab.control, 1));
+		say_bytes(client, text + cut, sizeof(text) - 1 - cut);
+		call = next_call(&ask);
+		assert_string_equal(call->thread, "7");
+		assert_int_equal(call->text_n, 4);
+		assert_string_equal(call->text, "a \xc3\xa4");
+		free(call);
+		answer_call(&ask, 200, 0, "{}");
+		expect(client, "HTTP/1.1 200 OK\r\n");
+		(void)close(client);
+	}
+}
+
+/* CHAN-02: what the head says beside method, host and path does not get to kraft. */
+static void
+CHAN_02_no_header_crosses(void **state)
+{
+	static const char *const heads[] = { CALL_HEAD("show") "\r\n",
+		CALL_HEAD("show") "X-Kraft-Session-Id: other\r\nAuthorization: Bearer t\r\nCookie: s=1\r\nOrigin: http://x\r\n\r\n",
+		"POST http://kraft/w/show HTTP/1.1\r\nHost: other.test\r\nProxy-Authorization: Basic eA==\r\n\r\n",
+		"POST HTTP://KRAFT:80/w/show HTTP/1.0\r\n\r\n", "POST http://kraft./w/show HTTP/1.1\r\n\r\n" };
+	struct kr_call *first = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(heads); i++) {
+		int client = client_says(heads[i]);
+		struct kr_ask ask;
+		struct kr_call *call = next_call(&ask);
+
+		if (first)
+			assert_memory_equal(call, first, sizeof(*call));
+		else
+			first = kr_steal(call);
+		free(call);
+		answer_call(&ask, 200, 0, "{}");
+		expect(client, "HTTP/1.1 200 OK\r\n");
+		(void)close(client);
+	}
+	free(first);
+}
+
+/* CHAN-08, CHN-07: whatever else names the host is told to kraft and refused, and never a host to reach. */
+static void
+CHAN_08_what_is_no_call_is_refused_with_its_route(void **state)
+{
+	static const struct {
+		const char *head, *route;
+	} rows[] = {
+		{ "GET http://kraft/w/show", "GET /w/show" },
+		{ "HEAD http://kraft/w/show", "HEAD /w/show" },
+		{ "PUT http://kraft/w/show", "PUT /w/show" },
+		{ "DELETE http://kraft/w/show", "DELETE /w/show" },
+		{ "OPTIONS http://kraft", "OPTIONS /" },
+		{ "POST http://kraft/", "POST /" },
+		{ "POST http://kraft/w/", "POST /w/" },
+		{ "POST http://kraft/w/approve", "POST /w/approve" },
+		{ "POST http://kraft/w/permission-hook", "POST /w/permission-hook" },
+		{ "POST http://kraft/w/show/", "POST /w/show/" },
+		{ "POST http://kraft/w/../w/show", "POST /w/../w/show" },
+		{ "POST http://kraft/w/%73how", "POST /w/%73how" },
+		{ "POST http://kraft/w/SHOW", "POST /w/SHOW" },
+		{ "POST http://kraft/w/show?token=secret", "POST /w/show" },
+		{ "POST http://kraft?token=secret", "POST /" },
+		{ "POST http://kraft//w/show", "POST //w/show" },
+		{ "POST http://kraft/api/work-items/1/approve", "POST /api/work-items/1/approve" },
+		{ "POST http://kraft:8080/w/show", "POST kraft:8080/w/show" },
+		{ "CONNECT kraft:80", "CONNECT kraft:80" },
+		{ "CONNECT KRAFT.:443", "CONNECT kraft:443" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(rows); i++) {
+		char text[256];
+		struct kr_call *call;
+		struct kr_ask ask;
+		int client;
+
+		(void)snprintf(text, sizeof(text), "%s HTTP/1.1\r\nHost: kraft\r\n\r\n", rows[i].head);
+		client = client_says(text);
+		call = next_call(&ask);
+		assert_int_equal(call->verb, KR_VERB_NONE);
+		assert_string_equal(call->route, rows[i].route);
+		free(call);
+		refuse(&ask, "no");
+		expect(client, "HTTP/1.1 403 Forbidden\r\n");
+		(void)close(client);
+	}
+	expect_status(client_says("POST http://u:p@kraft/w/show HTTP/1.1\r\n\r\n"), 400);
+	expect_status(client_says("POST /w/show HTTP/1.1\r\nHost: kraft\r\n\r\n"), 400);
+	expect_quiet(lab.control);
+}
+
+/* A long path is cut, and has no byte that is not printable. */
+static void
+CHAN_07_a_long_route_is_cut(void **state)
+{
+	static char text[8192];
+	struct kr_ask ask;
+	struct kr_call *call;
+	int client;
+
+	(void)state;
+	(void)snprintf(text, sizeof(text), "POST http://kraft/%05000d HTTP/1.1\r\n\r\n", 0);
+	client = client_says(text);
+	call = next_call(&ask);
+	assert_int_equal(strlen(call->route), KR_CALL_ROUTE_MAX);
+	free(call);
+	refuse(&ask, "no");
+	expect_status(client, 403);
+}
+
+static void
+CHAN_06_what_is_no_form_is_answered_here(void **state)
+{
+	static const struct {
+		const char *verb, *form;
+	} rows[] = { { "progress", "" }, { "progress", "task=x" }, { "progress", "task=[[[[" }, { "progress", "task=-1" },
+		{ "progress", "task=99999999999999999999" }, { "progress", "task=1&task=1" }, { "progress", "task=1&session=2" },
+		{ "progress", "task=1%00" }, { "show", "id=%FF" }, { "show", "id=%2" }, { "show", "id=" }, { "show", "id" },
+		{ "reply", "thread=1" }, { "reply", "thread=1&body=" }, { "reply", "thread=1&body=%00" },
+		{ "reply", "thread=1&body=%ff%fe" }, { "reply", "thread=1&body=%1b[2J" }, { "reply", "thread=1&body=x&claim=done" },
+		{ "events", "after=-1" }, { "events", "after=1e3" }, { "events", "after=99999999999999999999" }, { "threads", "open=0" } };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(rows); i++)
+		expect_status(call_says(rows[i].verb, rows[i].form), 400);
+	expect_status(client_says(CALL_HEAD("show") "Transfer-Encoding: chunked\r\n\r\nzz\r\n"), 400);
+	expect_quiet(lab.control);
+}
+
+/* Sends until the other side has had enough. */
+static void
+say_much(int fd, size_t n)
+{
+	static char zeros[1 << 16];
+
+	memset(zeros, 'a', sizeof(zeros));
+	while (n) {
+		ssize_t sent = send(fd, zeros, n < sizeof(zeros) ? n : sizeof(zeros), MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			return;
+		n -= (size_t)sent;
+	}
+}
+
+static void
+CHAN_05_a_large_body_is_counted_and_not_kept(void **state)
+{
+	char got[4096];
+	int client;
+
+	(void)state;
+	expect_status(client_says(CALL_HEAD("reply") "Content-Length: 16777217\r\n\r\n"), 413);
+	expect_status(client_says(CALL_HEAD("reply") "Content-Length: 1099511627776\r\n\r\n"), 413);
+	/* The largest that is read, and too long for a form. */
+	client = client_says(CALL_HEAD("reply") "Content-Length: 16777216\r\n\r\nthread=1&body=");
+	say_much(client, 16777216 - strlen("thread=1&body="));
+	expect_status(client, 400);
+	client = client_says(CALL_HEAD("reply") "Content-Length: 300000\r\n\r\nthread=1&body=");
+	say_much(client, 300000 - strlen("thread=1&body="));
+	expect_status(client, 400);
+	/* One that goes on and on. */
+	client = client_says(CALL_HEAD("reply") "Transfer-Encoding: chunked\r\n\r\nfffffff\r\n");
+	say_much(client, 20 << 20);
+	(void)read_to_end(client, got, sizeof(got));
+	assert_memory_equal(got, "HTTP/1.1 413 ", 13);
+	expect_quiet(lab.control);
+}
+
+static void
+CHN_05_a_client_that_expects_a_word_gets_it(void **state)
+{
+	int client = client_says(CALL_HEAD("progress") "Content-Length: 6\r\nExpect: 100-continue\r\n\r\n");
+	struct kr_ask ask;
+
+	(void)state;
+	expect(client, "HTTP/1.1 100 Continue\r\n\r\n");
+	say(client, "task=1");
+	free(next_call(&ask));
+	answer_call(&ask, 200, 0, "{}");
+	expect(client, "HTTP/1.1 200 OK\r\n");
+	(void)close(client);
+}
+
+/* CHAN-05: so many at once; the next waits, and one whose client went still counts until kraft has answered. */
+static void
+CHAN_05_more_calls_than_four_wait(void **state)
+{
+	enum { ALL = 20 };
+	struct kr_ask asks[ALL];
+	size_t of[ALL];
+	int clients[ALL];
+	char form[32];
+
+	(void)state;
+	for (size_t i = 0; i < ALL; i++) {
+		(void)snprintf(form, sizeof(form), "task=%zu", i);
+		clients[i] = call_says("progress", form);
+	}
+	for (size_t i = 0; i < ALL; i++) {
+		struct kr_call *call;
+
+		if (i >= KR_CALLS_MAX) { /* only an answer makes room */
+			expect_quiet(lab.control);
+			answer_call(&asks[i - KR_CALLS_MAX], 200, 0, "{}");
+		}
+		call = next_call(&asks[i]);
+		of[i] = (size_t)call->task;
+		free(call);
+		if (i == 1)
+			kr_close_p(&clients[of[i]]);
+	}
+	for (size_t i = ALL - KR_CALLS_MAX; i < ALL; i++)
+		answer_call(&asks[i], 200, 0, "{}");
+	for (size_t i = 0; i < ALL; i++) {
+		if (i == 1)
+			continue;
+		expect(clients[of[i]], "HTTP/1.1 200 OK\r\n");
+		(void)close(clients[of[i]]);
+	}
+	expect_quiet(lab.control);
+}
+
+/* Bodies that do not come hold up only other calls: a tunnel is asked for meanwhile. */
+static void
+CHAN_05_slow_bodies_hold_no_host_up(void **state)
+{
+	int slow[KR_CALLS_MAX], waiting, server, client;
+	struct kr_ask ask;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(slow); i++)
+		slow[i] = client_says(CALL_HEAD("progress") "Content-Length: 6\r\n\r\ntask");
+	waiting = call_says("show", "");
+	expect_quiet(lab.control);
+	open_tunnel(&client, &server);
+	(void)close(slow[0]);
+	free(next_call(&ask));
+	answer_call(&ask, 200, 0, "{}");
+	expect(waiting, "HTTP/1.1 200 OK\r\n");
+	for (size_t i = 1; i < KR_COUNT(slow); i++)
+		(void)close(slow[i]);
+	(void)close(waiting);
+	(void)close(client);
+	(void)close(server);
+}
+
+/* The largest answer, for a client that takes its time: held once, and its place is taken until it is out. */
+static void
+a_large_answer_reaches_a_slow_client(void **state)
+{
+	static char body[KR_CALL_ANSWER_BYTES + 1], got[KR_CALL_ANSWER_BYTES + 4096];
+	int clients[KR_CALLS_MAX], next;
+	struct kr_ask asks[KR_CALLS_MAX], ask;
+
+	(void)state;
+	memset(body, 'x', sizeof(body) - 1);
+	for (size_t i = 0; i < KR_CALLS_MAX; i++) {
+		clients[i] = open_client();
+		(void)setsockopt(clients[i], SOL_SOCKET, SO_RCVBUF, &(int){ 32768 }, sizeof(int));
+		say(clients[i], CALL_HEAD("events") "\r\n");
+		free(next_call(&asks[i]));
+	}
+	next = call_says("show", "");
+	for (size_t i = 0; i < KR_CALLS_MAX; i++)
+		answer_call(&asks[i], 200, 0, body);
+	for (size_t i = 0; i < KR_CALLS_MAX; i++) {
+		assert_true(read_to_end(clients[i], got, sizeof(got)));
+		assert_string_equal(strstr(got, "\r\n\r\n") + 4, body);
+	}
+	free(next_call(&ask));
+	answer_call(&ask, 200, 0, "{}");
+	expect(next, "HTTP/1.1 200 OK\r\n");
+	(void)close(next);
+}
+
+/* kraft is believed no more than the rest: a socket for a call, a body for a host. */
+static void
+an_answer_of_the_other_kind_ends_it(void **state)
+{
+	int client = call_says("show", "");
+	struct kr_ask ask;
+	int status;
+
+	(void)state;
+	free(next_call(&ask));
+	(void)close(connect_to(&ask, KR_ANSWER_DIRECT, ""));
+	assert_int_equal(waitpid(lab.pid, &status, 0), lab.pid);
+	assert_int_equal(status, 0);
+	(void)close(client);
+	kr_close_p(&lab.control);
+	start_process();
+	(void)close(lab.channel);
+	lab.channel = open_channel();
+	assert_int_equal(hand_over(lab.channel, "L", &lab.listener, 1), 'A');
+	client = client_says("CONNECT a.test:443 HTTP/1.1\r\n\r\n");
+	ask = next_ask("a.test", 443);
+	answer_call(&ask, 200, 0, "{}");
+	assert_int_equal(waitpid(lab.pid, &status, 0), lab.pid);
+	assert_int_equal(status, 0);
+	(void)close(client);
+	kr_close_p(&lab.control);
+	start_process();
+}
+
 int
 main(void)
 {
@@ -1220,6 +1618,18 @@ main(void)
 		IN_LAB(only_a_listener_on_loopback_can_be_handed_over), IN_LAB(channels_are_few),
 		IN_LAB(a_listener_lives_as_long_as_its_channel), IN_LAB(OS_LCH_06_a_new_process_goes_on),
 		IN_LAB(it_is_confined_and_seen_to_be), IN_LAB(an_answer_that_nobody_asked_for_ends_it),
+		IN_LAB(CHN_05_a_call_is_read_here_and_answered_by_kraft),
+		IN_LAB(CHN_05_a_call_cut_at_every_byte),
+		IN_LAB(CHAN_02_no_header_crosses),
+		IN_LAB(CHAN_08_what_is_no_call_is_refused_with_its_route),
+		IN_LAB(CHAN_07_a_long_route_is_cut),
+		IN_LAB(CHAN_06_what_is_no_form_is_answered_here),
+		IN_LAB(CHAN_05_a_large_body_is_counted_and_not_kept),
+		IN_LAB(CHN_05_a_client_that_expects_a_word_gets_it),
+		IN_LAB(CHAN_05_more_calls_than_four_wait),
+		IN_LAB(CHAN_05_slow_bodies_hold_no_host_up),
+		IN_LAB(a_large_answer_reaches_a_slow_client),
+		IN_LAB(an_answer_of_the_other_kind_ends_it),
 		IN_LAB(HTTP_12_a_head_has_thirty_seconds), /* last: only in a full-length run */
 	};
 	size_t n = KR_COUNT(tests) - (getenv("KRAFT_ALL") ? 0 : 1);

@@ -1,0 +1,152 @@
+/* What a call may hold. kraft-egress makes sure that it only sends such, and kraft that it only takes such. */
+#include "egress/call.h"
+
+#include "base/text.h"
+
+_Static_assert(sizeof(struct kr_call) == offsetof(struct kr_call, text), "no padding: it is sent as it stands");
+
+static const char *const verbs[] = {
+	[KR_VERB_NONE] = "",
+#define X(verb, name) [KR_VERB_##verb] = name,
+	KR_VERBS(X)
+#undef X
+};
+static const char *const claims[] = {
+	[KR_CLAIM_NONE] = "",
+#define X(claim, name) [KR_CLAIM_##claim] = name,
+	KR_CLAIMS(X)
+#undef X
+};
+
+const char *
+kr_verb_name(enum kr_verb verb)
+{
+	return verbs[verb];
+}
+
+enum kr_verb
+kr_verb_of(const char *name, size_t n)
+{
+	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_END; verb++)
+		if (strlen(verbs[verb]) == n && memcmp(verbs[verb], name, n) == 0)
+			return verb;
+	return KR_VERB_NONE;
+}
+
+const char *
+kr_claim_name(enum kr_claim claim)
+{
+	return claims[claim];
+}
+
+/* ---- what may stand in it ---- */
+
+static bool
+is_printable(const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bytes[i] < 0x20 || bytes[i] > 0x7e)
+			return false;
+	return true;
+}
+
+bool
+kr_call_is_word(const char *bytes, size_t n)
+{
+	return n >= 1 && n <= KR_CALL_WORD_MAX && is_printable(bytes, n) && !memchr(bytes, ' ', n);
+}
+
+bool
+kr_call_is_text(const char *bytes, size_t n)
+{
+	if (n > KR_CALL_TEXT_BYTES || !kr_text_is_utf8(bytes, n))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)bytes[i] < 0x20 && !memchr("\t\n\r", bytes[i], 3))
+			return false;
+	return memchr(bytes, 0x7f, n) == NULL;
+}
+
+static bool
+is_zero(const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+static bool
+is_padded(const char *array, size_t size, size_t n)
+{
+	return n < size && is_zero(array + n, size - n);
+}
+
+static bool
+check_word(const char *array, size_t size, bool may_be, bool must_be)
+{
+	size_t n = strnlen(array, size);
+
+	if (!is_padded(array, size, n) || (n == 0 && must_be) || (n > 0 && !may_be))
+		return false;
+	return n == 0 || kr_call_is_word(array, n);
+}
+
+static bool
+check_route(const struct kr_call *call)
+{
+	size_t n = strnlen(call->route, sizeof(call->route));
+
+	return n > 0 && n <= KR_CALL_ROUTE_MAX && is_padded(call->route, sizeof(call->route), n) &&
+		   is_printable(call->route, n);
+}
+
+static bool
+check_numbers(const struct kr_call *call)
+{
+	return call->claim < (call->verb == KR_VERB_REPLY ? KR_CLAIM_END : 1u) &&
+		   call->open <= (call->verb == KR_VERB_THREADS) && call->task >= 0 &&
+		   call->task <= (call->verb == KR_VERB_PROGRESS ? KR_CALL_TASK_MAX : 0) && call->after >= 0 &&
+		   (call->after == 0 || call->verb == KR_VERB_EVENTS);
+}
+
+static bool
+check_text(const struct kr_call *call)
+{
+	if (call->verb == KR_VERB_REPLY && call->text_n == 0)
+		return false;
+	if (call->verb != KR_VERB_REPLY && call->verb != KR_VERB_RETRY && call->text_n)
+		return false;
+	return kr_call_is_text(call->text, call->text_n);
+}
+
+bool
+kr_call_check(const struct kr_call *call, size_t bytes)
+{
+	bool is_reply = call->verb == KR_VERB_REPLY;
+
+	return bytes >= sizeof(*call) && bytes - sizeof(*call) == call->text_n && call->verb < KR_VERB_END &&
+		   check_numbers(call) && check_route(call) &&
+		   check_word(call->id, sizeof(call->id), call->verb != KR_VERB_NONE && !is_reply, false) &&
+		   check_word(call->thread, sizeof(call->thread), is_reply, is_reply) &&
+		   check_word(call->type, sizeof(call->type), call->verb == KR_VERB_EVENTS, false) && check_text(call);
+}
+
+/* ---- its answer ---- */
+
+/* By hand, since kraft-egress has this file too and no JSON: the detail is ours, but it may quote a word of a worker's. */
+void
+kr_call_fail(struct kr_call_answer *answer, unsigned status, const char *detail)
+{
+	answer->status = status;
+	answer->body.len = 0;
+	kr_buf_adds(&answer->body, "{\"detail\":\"");
+	for (; *detail; detail++)
+		if (*detail == '"' || *detail == '\\')
+			kr_buf_addf(&answer->body, "\\%c", *detail);
+		else if (*detail < 0x20 || *detail > 0x7e)
+			kr_buf_adds(&answer->body, "?");
+		else
+			kr_buf_add(&answer->body, detail, 1);
+	kr_buf_adds(&answer->body, "\"}\n");
+}

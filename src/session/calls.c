@@ -1,0 +1,157 @@
+/* The session is never the call's to say: it is the one whose channel the call came in on (CHN-06). */
+#include "session/calls.h"
+
+#include <jansson.h>
+
+#include "base/text.h"
+#include "session/facts.h"
+
+/* Takes value over. */
+static void
+give(struct kr_call_answer *answer, json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+
+	json_decref(value);
+	if (!text) {
+		kr_call_fail(answer, 500, "out of memory");
+		return;
+	}
+	answer->status = 200;
+	kr_buf_adds(&answer->body, text);
+	kr_buf_adds(&answer->body, "\n");
+	free(text);
+}
+
+/* What failed in the store is the person's to know, not the worker's. */
+static void
+fail_store(struct kr_call_answer *answer, const char *what)
+{
+	answer->next = 0;
+	kr_call_fail(answer, 503, what);
+}
+
+/* ---- events ---- */
+
+struct listing {
+	struct kr_call_answer *answer;
+	int64_t last;
+};
+
+static int
+add_event(void *context, const struct kr_event *event)
+{
+	struct listing *listing = context;
+	struct kr_buf *body = &listing->answer->body;
+
+	if (body->max - body->len < KR_EVENT_JSON_BYTES) {
+		listing->answer->next = listing->last;
+		return -1;
+	}
+	kr_event_json(event, body);
+	listing->last = event->seq;
+	return 0;
+}
+
+static void
+list_events(struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
+{
+	const struct kr_event_query query = {
+		.after = call->after, .item = calls->item, .type = call->type[0] ? call->type : NULL
+	};
+	struct listing listing = { .answer = answer };
+	struct kr_store *store = calls->store(calls->context, NULL);
+
+	answer->status = 200;
+	if (!store || kr_store_events(store, &query, add_event, &listing, NULL) < 0)
+		fail_store(answer, "the events cannot be read now");
+}
+
+/* ---- progress ---- */
+
+static void
+note_progress(struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
+{
+	kr_auto_free char *data = NULL;
+	struct kr_event event = {
+		.ms = kr_now_ms(), .type = "plan_progress", .item = calls->item, .session = calls->session
+	};
+	json_t *said = json_pack("{s:s, s:I}", "session_id", calls->session, "task", (json_int_t)call->task);
+	struct kr_store *store = calls->store(calls->context, NULL);
+
+	event.data = data = json_dumps(said, JSON_COMPACT);
+	json_decref(said);
+	if (calls->progress >= KR_PROGRESS_MAX) {
+		kr_call_fail(answer, 429, "this session has told its progress often enough");
+		return;
+	}
+	if (!data || !store || kr_store_add_event(store, &event, NULL) < 0) {
+		fail_store(answer, "the progress cannot be recorded now");
+		return;
+	}
+	calls->progress++;
+	give(answer, json_pack("{s:s, s:I}", "id", calls->item, "task", (json_int_t)call->task));
+}
+
+/* ---- all of them ---- */
+
+/* A path is any bytes, JSON is UTF-8: what is none is shown as \xNN. NULL is null. */
+static json_t *
+path_text(const char *path)
+{
+	size_t size = path ? 4 * strlen(path) + 1 : 0;
+	kr_auto_free char *safe = NULL;
+
+	if (!path)
+		return json_null();
+	if (kr_text_is_utf8(path, strlen(path)))
+		return json_string(path);
+	safe = kr_xcalloc(1, size);
+	kr_text_escape(safe, size, path, strlen(path));
+	return json_string(safe);
+}
+
+static void
+show(const struct kr_calls *calls, struct kr_call_answer *answer)
+{
+	give(answer, json_pack("{s:s, s:o, s:o, s:o, s:s}", "id", calls->item, "repo", path_text(calls->repo), "worktree",
+					 path_text(calls->worktree), "branch", path_text(calls->branch), "session", calls->session));
+}
+
+static void
+refuse(struct kr_call_answer *answer, const char *what, const char *name, const char *why)
+{
+	snprintf(answer->refused, sizeof(answer->refused), "%s '%s' is not this session's: %s", what, name, why);
+}
+
+void
+kr_calls_answer(struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
+{
+	if (call->id[0] && strcmp(call->id, calls->item) != 0) {
+		refuse(answer, "item", call->id, "a worker calls about its own item only");
+		return;
+	}
+	switch ((enum kr_verb)call->verb) {
+	case KR_VERB_EVENTS:
+		list_events(calls, call, answer);
+		break;
+	case KR_VERB_PROGRESS:
+		note_progress(calls, call, answer);
+		break;
+	case KR_VERB_SHOW:
+		show(calls, answer);
+		break;
+	case KR_VERB_THREADS:
+		kr_call_fail(answer, 404, "an item of 'kraft run' has no review threads");
+		break;
+	case KR_VERB_REPLY:
+		refuse(answer, "thread", call->thread, "an item of 'kraft run' has no review threads");
+		break;
+	case KR_VERB_RETRY:
+		kr_call_fail(answer, 403, "a worker session cannot act on its own work item");
+		break;
+	case KR_VERB_NONE:
+	case KR_VERB_END:
+		KR_BUG_IF(true); /* the broker's */
+	}
+}
