@@ -16,6 +16,7 @@ check(const struct kr_answer *answer, bool has_fd)
 		return;
 	KR_BUG_IF(is_connected != has_fd);
 	KR_BUG_IF(strpbrk(answer->text, "\r\n\x1b") != NULL);
+	KR_BUG_IF(answer->bytes > (answer->type == KR_ANSWER_CALL ? KR_CALL_ANSWER_BYTES : 0));
 }
 
 /* Pieces: one byte of length and flags (top bit: a descriptor rides along), then so many bytes. */

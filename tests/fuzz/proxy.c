@@ -52,6 +52,16 @@ read_server(struct play *play)
 }
 
 static void
+read_call(struct play *play)
+{
+	struct kr_call *call = malloc(play->ask.bytes);
+
+	KR_BUG_IF(!call || recv(play->control, call, play->ask.bytes, MSG_DONTWAIT) != (ssize_t)play->ask.bytes);
+	KR_BUG_IF(!kr_call_check(call, play->ask.bytes));
+	free(call);
+}
+
+static void
 go_on(struct play *play)
 {
 	static char bytes[1 << 16];
@@ -67,12 +77,37 @@ go_on(struct play *play)
 	KR_BUG_IF(play->asked || !kr_ask_check(&play->ask, &target));
 	play->asked = true;
 	play->plain = play->ask.type == KR_ASK_HTTP;
+	if (play->ask.type == KR_ASK_CALL)
+		read_call(play);
+	else
+		KR_BUG_IF(strcmp(target.host, "kraft") == 0); /* never a host to reach */
+}
+
+/* How a call is answered: a body of any length, or a refusal. */
+static void
+answer_call(struct play *play, unsigned how)
+{
+	struct kr_answer frame = { .type = KR_ANSWER_CALL, .id = play->ask.id, .status = 200, .next = how };
+	static char body[KR_CALL_ANSWER_BYTES];
+	uint32_t used = 0, body_used = 0;
+
+	if (how & 1) {
+		frame.type = KR_ANSWER_REFUSED;
+		frame.status = 403;
+		frame.next = 0;
+		memcpy(frame.text, "no", 3);
+	} else {
+		frame.bytes = how * how; /* so many as the socket takes at once */
+	}
+	KR_BUG_IF(kr_frame_write(play->control, &frame, sizeof(frame), &used, -1) != 1);
+	if (frame.bytes)
+		KR_BUG_IF(kr_frame_write(play->control, body, frame.bytes, &body_used, -1) != 1);
 }
 
 static void
 answer(struct play *play, unsigned how)
 {
-	struct kr_answer frame = { .type = 1 + how % (KR_ANSWER_TYPE_END - 1), .id = play->ask.id };
+	struct kr_answer frame = { .type = 1 + how % (KR_ANSWER_CALL - 1), .id = play->ask.id };
 	bool connects = frame.type == KR_ANSWER_DIRECT || frame.type == KR_ANSWER_UPSTREAM;
 	int pair[2] = { -1, -1 };
 	uint32_t used = 0;
@@ -80,6 +115,10 @@ answer(struct play *play, unsigned how)
 	if (!play->asked || play->answered)
 		return;
 	play->answered = true;
+	if (play->ask.type == KR_ASK_CALL) {
+		answer_call(play, how);
+		return;
+	}
 	if (connects && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	frame.status = connects ? 0 : frame.type == KR_ANSWER_REFUSED ? 403 : 502;

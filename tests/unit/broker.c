@@ -133,7 +133,11 @@ struct session {
 	int fd, listener; /* the other end of the control socket; the person's proxy */
 	uint32_t id;
 	unsigned before;
-	unsigned told, suppressed;
+	unsigned told, suppressed, called;
+	unsigned answer_status; /* of the calls; 0: refused */
+	size_t answer_bytes;
+	char last_call[sizeof(struct kr_call)];
+	char last_text[64];
 	char last_host[KR_HOST_MAX + 1], last_json[4096];
 	char https[128], http[128];
 	const char *environment[4];
@@ -151,6 +155,24 @@ on_refused(void *context, const struct kr_refusal *refusal)
 	snprintf(s->last_host, sizeof(s->last_host), "%s", refusal->verdict->target.host);
 	snprintf(s->last_json, sizeof(s->last_json), "%s", json);
 	free(json);
+}
+
+static void
+on_call(void *context, const struct kr_call *call, struct kr_call_answer *answer)
+{
+	struct session *s = context;
+
+	s->called++;
+	memcpy(s->last_call, call, sizeof(s->last_call));
+	snprintf(s->last_text, sizeof(s->last_text), "%s", call->text);
+	if (!s->answer_status) {
+		snprintf(answer->refused, sizeof(answer->refused), "item 'x' is not\x1b its own");
+		return;
+	}
+	answer->status = s->answer_status;
+	answer->next = 5;
+	for (size_t i = 0; i < s->answer_bytes; i++)
+		kr_buf_add(&answer->body, "x", 1);
 }
 
 /* A listener on 127.0.0.1 and its port. */
@@ -188,7 +210,7 @@ start_with(struct session *s, const char *proxy, const char *const *allow, size_
 	struct kr_error err = { 0 };
 	unsigned port;
 
-	*s = (struct session){ .before = open_descriptors(), .fd = -1 };
+	*s = (struct session){ .before = open_descriptors(), .fd = -1, .answer_status = 200, .answer_bytes = 3 };
 	s->listener = listen_here(&port, backlog);
 	s->hosts.allow = (struct kr_strs){ .v = (const char **)(uintptr_t)allow, .n = allow_n };
 	s->hosts.deny = (struct kr_strs){ .v = (const char **)(uintptr_t)denied, .n = KR_COUNT(denied) };
@@ -202,6 +224,7 @@ start_with(struct session *s, const char *proxy, const char *const *allow, size_
 		.phase = KR_PHASE_RUNTIME,
 		.environment = s->environment,
 		.on_refused = on_refused,
+		.on_call = on_call,
 		.context = s,
 		.resolve = resolve };
 	if (kr_broker_new(&want, &s->broker, &err) < 0)
@@ -877,6 +900,278 @@ two_thousand_asks_for_a_kept_name_are_one_look_up(void **state)
 	stop(&s);
 }
 
+/* ---- calls ---- */
+
+struct frame {
+	struct kr_ask ask;
+	_Alignas(struct kr_call) char bytes[sizeof(struct kr_call) + 64];
+};
+#define CALL_OF(frame) ((struct kr_call *)(void *)(frame)->bytes)
+
+static struct frame
+call_frame(enum kr_verb verb, const char *route, const char *text)
+{
+	struct frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.ask.type = KR_ASK_CALL;
+	CALL_OF(&frame)->verb = verb;
+	CALL_OF(&frame)->text_n = (uint32_t)strlen(text);
+	frame.ask.bytes = (uint32_t)(sizeof(struct kr_call) + strlen(text));
+	memcpy(CALL_OF(&frame)->route, route, strlen(route));
+	memcpy(CALL_OF(&frame)->text, text, strlen(text));
+	return frame;
+}
+
+static void
+send_all(struct session *s, const void *bytes, size_t n)
+{
+	uint32_t used = 0;
+
+	while (kr_frame_write(s->fd, bytes, (uint32_t)n, &used, -1) == 0)
+		kr_broker_step(s->broker);
+}
+
+static void
+send_call(struct session *s, struct frame *frame)
+{
+	frame->ask.id = ++s->id;
+	send_all(s, &frame->ask, sizeof(frame->ask));
+	send_all(s, frame->bytes, frame->ask.bytes);
+}
+
+/* The answer to the call; a body goes to body, which has room for all. */
+static struct kr_answer
+call(struct session *s, struct frame *frame, char *body)
+{
+	struct kr_answer answer = { 0 };
+	int fd = -1;
+
+	send_call(s, frame);
+	if (!next_answer(s, &answer, &fd))
+		fail_msg("hung up on '%s'", CALL_OF(frame)->route);
+	assert_int_equal(fd, -1);
+	assert_int_equal(answer.id, s->id);
+	for (uint32_t used = 0; used < answer.bytes;) {
+		ssize_t got = recv(s->fd, body + used, answer.bytes - used, MSG_DONTWAIT);
+
+		if (got > 0)
+			used += (uint32_t)got;
+		else
+			turn(s, 100);
+	}
+	body[answer.bytes] = '\0';
+	return answer;
+}
+
+static void
+a_call_is_handed_on_and_answered_CHN_05(void **state)
+{
+	static char body[KR_CALL_ANSWER_BYTES + 1];
+	struct frame frame = call_frame(KR_VERB_RETRY, "POST /w/retry", "once more");
+	struct kr_answer answer;
+	struct session s;
+
+	(void)state;
+	start(&s, NULL);
+	answer = call(&s, &frame, body);
+	assert_int_equal(answer.type, KR_ANSWER_CALL);
+	assert_int_equal(answer.status, 200);
+	assert_int_equal(answer.next, 5);
+	assert_string_equal(body, "xxx");
+	assert_memory_equal(s.last_call, frame.bytes, sizeof(s.last_call));
+	assert_string_equal(s.last_text, "once more");
+	s.answer_bytes = 0;
+	assert_int_equal(call(&s, &frame, body).bytes, 0);
+	s.answer_bytes = KR_CALL_ANSWER_BYTES;
+	assert_int_equal(call(&s, &frame, body).bytes, KR_CALL_ANSWER_BYTES);
+	s.answer_bytes++;
+	assert_int_equal(call(&s, &frame, body).status, 500);
+	assert_int_equal(s.told, 0);
+	stop(&s);
+}
+
+static void
+a_refused_call_is_told_once_for_each_route_CHN_07(void **state)
+{
+	char body[256];
+	struct frame reply = call_frame(KR_VERB_SHOW, "POST /w/show", ""), none = call_frame(KR_VERB_NONE, "GET /x", "");
+	struct kr_answer answer;
+	struct session s;
+
+	(void)state;
+	start(&s, NULL);
+	s.answer_status = 0;
+	answer = call(&s, &reply, body);
+	assert_int_equal(answer.type, KR_ANSWER_REFUSED);
+	assert_int_equal(answer.status, 403);
+	assert_string_equal(answer.text, "'POST /w/show' was refused: item 'x' is not? its own");
+	assert_string_equal(s.last_json,
+		"{\"session_id\":\"s-1\",\"host\":\"kraft\",\"port\":80,\"phase\":\"runtime\",\"reason\":"
+		"\"'POST /w/show' was refused: item 'x' is not? its own\",\"route\":\"POST /w/show\"}");
+	call(&s, &reply, body);
+	assert_int_equal(s.told, 1);
+	assert_int_equal(s.called, 2);
+	assert_int_equal(call(&s, &none, body).type, KR_ANSWER_REFUSED);
+	assert_int_equal(s.told, 2);
+	assert_int_equal(s.called, 2); /* what is no call is nobody's to judge */
+	/* as a host it is never reached, whatever the lists say (CHAN-08) */
+	expect_refused(&s, "kraft", 80, "kraft's own name");
+	assert_int_equal(s.told, 3);
+	stop(&s);
+}
+
+static void
+a_session_without_calls_refuses_them(void **state)
+{
+	char body[256];
+	struct frame frame = call_frame(KR_VERB_SHOW, "POST /w/show", "");
+	struct kr_answer answer;
+	struct session s;
+
+	(void)state;
+	start(&s, NULL);
+	kr_broker_free(s.broker);
+	assert_int_equal(kr_broker_new(&(struct kr_broker_want){ .hosts = &s.hosts,
+									   .phase = KR_PHASE_RUNTIME,
+									   .environment = s.environment,
+									   .resolve = resolve },
+						 &s.broker, NULL),
+		0);
+	attach(&s);
+	answer = call(&s, &frame, body);
+	assert_string_equal(answer.text, "'POST /w/show' was refused: this session has no calls to kraft");
+	assert_int_equal(s.called, 0);
+	stop(&s);
+}
+
+static void
+routes_fill_the_store_no_more_than_hosts_do_CHAN_05(void **state)
+{
+	char body[256], route[64];
+	struct session s;
+
+	(void)state;
+	start(&s, NULL);
+	for (unsigned i = 0; i < KR_REFUSED_HOSTS_MAX + 20; i++) {
+		struct frame frame;
+
+		snprintf(route, sizeof(route), "GET /%u", i);
+		frame = call_frame(KR_VERB_NONE, route, "");
+		for (;;) {
+			struct kr_answer answer = call(&s, &frame, body);
+
+			if (answer.type == KR_ANSWER_REFUSED)
+				break;
+			assert_int_equal(answer.status, 429);
+			usleep(KR_CALL_EVERY_MS * 1000);
+		}
+	}
+	assert_int_equal(s.told, KR_REFUSED_HOSTS_MAX + 1);
+	assert_int_equal(s.suppressed, 1);
+	assert_non_null(strstr(s.last_json, "\"suppressed\":true"));
+	stop(&s);
+}
+
+static void
+a_flood_of_calls_is_slowed_down_CHAN_05(void **state)
+{
+	enum { CALLS = 1000 };
+	char body[256];
+	struct frame frame = call_frame(KR_VERB_SHOW, "POST /w/show", "");
+	unsigned good = 0;
+	int64_t start_ms;
+	struct session s;
+
+	(void)state;
+	start(&s, NULL);
+	start_ms = kr_clock_ms();
+	for (int i = 0; i < CALLS; i++) {
+		struct kr_answer answer = call(&s, &frame, body);
+
+		assert_true(answer.status == 200 || answer.status == 429);
+		good += answer.status == 200;
+	}
+	assert_true(good >= KR_CALLS_BURST);
+	assert_true(good <= KR_CALLS_BURST + 2 + (unsigned)(kr_clock_ms() - start_ms) / KR_CALL_EVERY_MS);
+	assert_int_equal(s.called, good);
+	assert_string_equal(body, "{\"detail\":\"too many calls: wait a second\"}\n");
+	/* who asks for a host does not wait for it */
+	expect_refused(&s, "other.example", 1, "not on the allow list");
+	stop(&s);
+}
+
+static void
+more_calls_than_may_be_open_end_it(void **state)
+{
+	static char body[KR_CALL_ANSWER_BYTES + 1];
+	struct frame frame = call_frame(KR_VERB_SHOW, "POST /w/show", "");
+	struct session s;
+
+	(void)state;
+	start(&s, NULL);
+	s.answer_bytes = KR_CALL_ANSWER_BYTES; /* more than the socket takes, so they stay */
+	for (unsigned i = 0; i < KR_CALLS_MAX; i++)
+		send_call(&s, &frame);
+	for (int i = 0; i < 20; i++)
+		turn(&s, 5);
+	assert_true(kr_broker_attached(s.broker));
+	assert_int_equal(s.called, KR_CALLS_MAX);
+	send_call(&s, &frame);
+	for (int i = 0; i < 20 && kr_broker_attached(s.broker); i++)
+		turn(&s, 5);
+	assert_false(kr_broker_attached(s.broker));
+	assert_int_equal(s.called, KR_CALLS_MAX);
+	attach(&s); /* the next one begins with none open */
+	assert_int_equal(call(&s, &frame, body).status, 200);
+	stop(&s);
+}
+
+/* Every way to write a call that a kraft-egress must not write ends it, and nobody is called. */
+static void
+a_bad_call_ends_that_kraft_egress(void **state)
+{
+	struct frame bad[12];
+	struct session s;
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(bad); i++)
+		bad[i] = call_frame(KR_VERB_RETRY, "POST /w/retry", "text");
+	bad[n++].ask.port = 80;
+	bad[n++].ask.host[0] = 'k';
+	bad[n++].ask.zero = 1;
+	bad[n++].ask.bytes = 0;
+	bad[n++].ask.bytes = sizeof(struct kr_call) - 1;
+	bad[n++].ask.bytes = sizeof(struct kr_call) + KR_CALL_TEXT_BYTES + 1;
+	bad[n++].ask.bytes = UINT32_MAX;
+	CALL_OF(&bad[n++])->verb = KR_VERB_END;
+	CALL_OF(&bad[n++])->route[0] = '\0';
+	CALL_OF(&bad[n++])->id[70] = 'x';
+	CALL_OF(&bad[n++])->text_n = 3;
+	CALL_OF(&bad[n++])->text[0] = '\xff';
+	assert_int_equal(n, KR_COUNT(bad));
+	start(&s, NULL);
+	for (size_t i = 0; i < n; i++) {
+		send_all(&s, &bad[i].ask, sizeof(bad[i].ask));
+		send_all(&s, bad[i].bytes, sizeof(struct kr_call) + 4);
+		for (int j = 0; j < 20 && kr_broker_attached(s.broker); j++)
+			turn(&s, 5);
+		if (kr_broker_attached(s.broker))
+			fail_msg("frame %zu is taken", i);
+		attach(&s);
+	}
+	assert_int_equal(s.called, 0);
+	/* half a call, and the end of it */
+	send_all(&s, &bad[8].ask, sizeof(bad[8].ask));
+	send_all(&s, bad[8].bytes, 100);
+	turn(&s, 5);
+	kr_close_p(&s.fd);
+	turn(&s, 100);
+	assert_false(kr_broker_attached(s.broker));
+	stop(&s);
+}
+
 int
 main(void)
 {
@@ -902,6 +1197,13 @@ main(void)
 		cmocka_unit_test(a_broker_may_go_while_names_are_looked_up),
 		cmocka_unit_test(a_proxy_variable_that_cannot_be_read_is_an_error),
 		cmocka_unit_test(two_thousand_asks_for_a_kept_name_are_one_look_up),
+		cmocka_unit_test(a_call_is_handed_on_and_answered_CHN_05),
+		cmocka_unit_test(a_refused_call_is_told_once_for_each_route_CHN_07),
+		cmocka_unit_test(a_session_without_calls_refuses_them),
+		cmocka_unit_test(routes_fill_the_store_no_more_than_hosts_do_CHAN_05),
+		cmocka_unit_test(a_flood_of_calls_is_slowed_down_CHAN_05),
+		cmocka_unit_test(more_calls_than_may_be_open_end_it),
+		cmocka_unit_test(a_bad_call_ends_that_kraft_egress),
 	};
 
 	return cmocka_run_group_tests_name("broker", tests, NULL, NULL);

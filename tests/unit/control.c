@@ -186,6 +186,64 @@ an_answer_is_one_of_four_kinds(void **state)
 	}
 }
 
+static void
+a_call_is_an_ask_without_a_host(void **state)
+{
+	struct kr_ask good = { .type = KR_ASK_CALL, .id = 7, .bytes = sizeof(struct kr_call) }, ask;
+	static const uint32_t sizes[] = { 0, 1, sizeof(struct kr_call) - 1, sizeof(struct kr_call) + KR_CALL_TEXT_BYTES + 1, UINT32_MAX };
+
+	(void)state;
+	assert_true(passes(&good));
+	good.bytes += KR_CALL_TEXT_BYTES;
+	assert_true(passes(&good));
+	for (size_t i = 0; i < KR_COUNT(sizes); i++) {
+		ask = good;
+		ask.bytes = sizes[i];
+		assert_false(passes(&ask));
+	}
+	ask = good;
+	ask.port = 80;
+	assert_false(passes(&ask));
+	ask = good;
+	ask.zero = 1;
+	assert_false(passes(&ask));
+	for (size_t i = 0; i < sizeof(ask.host); i++) {
+		ask = good;
+		ask.host[i] = 'k';
+		assert_false(passes(&ask));
+	}
+	ask = ask_for("x.example", 443); /* and nothing follows any other */
+	ask.bytes = sizeof(struct kr_call);
+	assert_false(passes(&ask));
+}
+
+static void
+a_calls_answer_has_a_body_of_bounded_size(void **state)
+{
+	struct kr_answer good = { .type = KR_ANSWER_CALL, .status = 200, .bytes = KR_CALL_ANSWER_BYTES, .next = INT64_MAX }, answer;
+
+	(void)state;
+	assert_true(kr_answer_check(&good, false));
+	assert_false(kr_answer_check(&good, true));
+#define BENT(what)  \
+	answer = good; \
+	what;          \
+	assert_false(kr_answer_check(&answer, false))
+	BENT(answer.status = 199);
+	BENT(answer.status = 600);
+	BENT(answer.bytes++);
+	BENT(answer.bytes = UINT32_MAX);
+	BENT(answer.next = -1);
+	BENT(answer.zero = 1);
+	BENT(answer.zero2 = 1);
+	BENT(answer.text[0] = 'x');
+	BENT(answer = ((struct kr_answer){ .type = KR_ANSWER_REFUSED, .status = 403, .text = "no", .bytes = 1 }));
+	BENT(answer = ((struct kr_answer){ .type = KR_ANSWER_REFUSED, .status = 403, .text = "no", .next = 1 }));
+#undef BENT
+	answer = (struct kr_answer){ .type = KR_ANSWER_REFUSED, .status = 403, .text = "no" };
+	assert_true(kr_answer_check(&answer, false));
+}
+
 /* ---- moving ---- */
 
 struct pair {
@@ -403,6 +461,8 @@ main(void)
 		cmocka_unit_test(no_other_spelling_of_a_host_passes_NET_13),
 		cmocka_unit_test(each_field_of_an_ask_is_checked_NET_14),
 		cmocka_unit_test(an_answer_is_one_of_four_kinds),
+		cmocka_unit_test(a_call_is_an_ask_without_a_host),
+		cmocka_unit_test(a_calls_answer_has_a_body_of_bounded_size),
 		cmocka_unit_test(a_frame_comes_whole_with_its_descriptor),
 		cmocka_unit_test(frames_in_a_row_keep_their_own_descriptors),
 		cmocka_unit_test(a_frame_cut_anywhere_is_put_together),
