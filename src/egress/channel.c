@@ -92,6 +92,15 @@ kr_listener_check(int fd)
 		   name.sin_family == AF_INET && name.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
 }
 
+bool
+kr_channel_peer_check(int fd, uid_t uid)
+{
+	struct ucred peer = { 0 };
+	socklen_t n = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && n == sizeof(peer) && peer.uid == uid;
+}
+
 /* ---- channels ---- */
 
 static void
@@ -130,7 +139,7 @@ kr_channel_free_dead(struct kr_egress *egress)
 static void
 add_channel(struct kr_egress *egress, int fd)
 {
-	struct kr_channel *channel = calloc(1, sizeof(*channel));
+	struct kr_channel *channel = kr_channel_peer_check(fd, egress->uid) ? calloc(1, sizeof(*channel)) : NULL;
 
 	if (!channel) {
 		(void)close(fd);

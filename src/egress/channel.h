@@ -12,6 +12,8 @@
 #ifndef KR_EGRESS_CHANNEL_H
 #define KR_EGRESS_CHANNEL_H
 
+#include <sys/types.h>
+
 #include "egress/loop.h"
 
 struct kr_channel {
@@ -36,5 +38,7 @@ enum kr_hand_over { KR_HAND_OVER_NONE, KR_HAND_OVER_GOOD, KR_HAND_OVER_BAD };
 enum kr_hand_over kr_hand_over_read(int channel_fd, int *listener);
 /* A TCP socket that listens on 127.0.0.1. */
 bool kr_listener_check(int fd);
+/* Whether who connected runs as this user: the socket's mode and its directory's say the same (CHAN-13). */
+bool kr_channel_peer_check(int fd, uid_t uid);
 
 #endif

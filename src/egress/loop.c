@@ -208,6 +208,7 @@ kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, unsigne
 
 	*egress = (struct kr_egress){
 		.poller_fd = kr_poller_open(NULL),
+		.uid = geteuid(),
 		.scan_ms = INT64_MAX,
 		.control = { .fd = control_fd, .kind = KR_WATCH_CONTROL, .events = -1 },
 		.channels = { .fd = channel_fd, .kind = KR_WATCH_CHANNELS, .events = -1 },

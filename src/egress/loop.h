@@ -9,6 +9,8 @@
 #ifndef KR_EGRESS_LOOP_H
 #define KR_EGRESS_LOOP_H
 
+#include <sys/types.h>
+
 #include "egress/control.h"
 #include "egress/limits.h"
 #include "base/buf.h"
@@ -46,6 +48,7 @@ struct kr_channel;
 
 struct kr_egress {
 	int poller_fd;
+	uid_t uid; /* whose channels are taken */
 	uint32_t round;
 	int64_t now_ms;  /* of this round */
 	int64_t scan_ms; /* when to look for what is overdue; INT64_MAX: nothing has a deadline */

@@ -9,6 +9,7 @@ import array
 import ctypes
 import errno
 import hashlib
+import json
 import os
 import random
 import resource
@@ -227,6 +228,123 @@ def shim():
     equal((s.code, s.out, s.err), (1, "", "kraft: kraft cannot be reached: Connection refused\n"), s)
     s = run("/opt/kraft/bin/kraft", "--version")
     truth(s.code == 0 and s.out.startswith("kraft ") and s.err == "", s)
+
+
+FAKE_KRAFT = r"""
+import json, os, select, socket, subprocess, sys, threading, time
+server = socket.create_server(("127.0.0.1", 3128))
+asked = []
+def serve(answers):
+    for answer in answers:
+        if not select.select([server], [], [], 5)[0]:
+            return
+        s, _ = server.accept()
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += s.recv(65536)
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        while len(body) < length:
+            body += s.recv(65536)
+        asked.append([head.decode().split("\r\n"), body.decode()])
+        for piece in answer if isinstance(answer, list) else [answer]:
+            s.sendall(piece.encode())
+            time.sleep(0.02)
+        s.close()
+def good(body, status="200 OK", more=""):
+    return "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%sConnection: close\r\n\r\n%s" % (status, len(body), more, body)
+def call(words, *answers, **options):
+    del asked[:]
+    t = threading.Thread(target=serve, args=(answers,), daemon=True)
+    t.start()
+    p = subprocess.run(["/opt/kraft/bin/kraft"] + words, stdin=subprocess.DEVNULL, capture_output=True, **options)
+    if answers and p.returncode != 2:
+        t.join(10)
+    return [p.returncode, p.stdout.decode(), p.stderr.decode(), list(asked)]
+out = {}
+"""
+
+
+def with_fake_kraft(script, **options):
+    s = python(FAKE_KRAFT + script + "\nprint(json.dumps(out))", **options)
+    truth(s.code == 0 and s.out.startswith("{"), s)
+    return json.loads(s.out)
+
+
+@test("CHN-02 CHN-05 each verb of the worker's kraft is one POST with its fields, and nothing of the environment")
+def shim_verbs():
+    rows = [("item progress 3", "progress", "task=3"), ("item progress 3 own-item", "progress", "task=3&id=own-item"),
+            ("item progress --json 3", "progress", "task=3"), ("item reply 7 --body hello", "reply", "thread=7&body=hello"),
+            ("item reply --claim fixed --body=a=b 7", "reply", "claim=fixed&body=a%3Db&thread=7"), ("item retry", "retry", ""),
+            ("item retry x --steer again", "retry", "id=x&steer=again"), ("view show", "show", ""), ("view show x --json", "show", "id=x"),
+            ("view threads --open", "threads", "open=1"), ("view events", "events", ""),
+            ("view events --after 12 --type plan_progress x", "events", "after=12&type=plan_progress&id=x"), ("view show -- -x", "show", "id=-x")]
+    env = {"http_proxy": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1", "no_proxy": "*", "KRAFT_TOKEN": "secret", "HOME": "/tmp", "PATH": "/nowhere"}
+    out = with_fake_kraft("env = %r\nfor words in %r:\n    out[words] = call(words.split(), good('{}\\n'), env=env)" % (env, [r[0] for r in rows]))
+    for words, verb, form in rows:
+        code, said, err, asked = out[words]
+        equal((code, said, err, len(asked)), (0, "{}\n", "", 1), (words, out[words]))
+        equal(asked[0], [["POST http://kraft/w/%s HTTP/1.1" % verb, "Host: kraft", "Content-Type: application/x-www-form-urlencoded",
+                          "Content-Length: %d" % len(form), "Connection: close"], form], words)
+
+
+@test("CHN-02 texts of any bytes reach the form escaped")
+def shim_escapes():
+    out = with_fake_kraft("out['all'] = call(['item', 'reply', '1', '--body', ''.join(map(chr, range(1, 128))) + '\\u00e4+&=%'], good('{}'))\n"
+                          "out['long'] = call(['item', 'reply', '1', '--body', ' ' * 100000], good('{}'))")
+    code, _, err, asked = out["all"]
+    import urllib.parse
+    equal(urllib.parse.parse_qs(asked[0][1], strict_parsing=True), {"thread": ["1"], "body": ["".join(map(chr, range(1, 128))) + "\u00e4+&=%"]}, err)
+    truth("+" not in asked[0][1] and code == 0, asked)
+    equal(len(out["long"][3][0][1]), len("thread=1&body=") + 300000)
+
+
+@test("CHN-02 a call that is written wrong is 2 and asks nobody; what is not there says so")
+def shim_usage():
+    wrong = ["", "item progress", "item progress x", "item progress 1 2 3", "item reply 1", "item reply --body x", "item reply 1 --body", "item reply 1 2 --body x",
+             "item reply 1 --body x --body y", "item reply 1 --body x --claim done", "view events --after", "view events --after x", "view events --after -1", "view threads --open=1", "view show a b"]
+    absent = ["item", "view", "frob", "item list", "item create x", "item approve", "view diff", "view compare", "view logs", "view events -f", "view events --follow", "view show --token x",
+              "run true", "admin start", "admin permission-hook cursor", "--frob x", "item progress -1"]
+    out = with_fake_kraft("for words in %r:\n    out[words] = call(words.split(' ') if words else [], good('{}'))\nout['?'] = [len(asked)]" % (wrong + absent))
+    for words in wrong:
+        code, said, err, asked = out[words]
+        equal((code, said, asked), (2, "", []), (words, err))
+        truth("usage: " in err, (words, err))
+    for words in absent:
+        code, said, err, asked = out[words]
+        equal((code, said, asked), (2, "", []), (words, err))
+        truth(err.count("\n") == 1 and ("is not available in a sandbox\n" in err or "is not part of this kraft yet" in err), (words, err))
+    equal(out["?"], [0])
+    out = with_fake_kraft("for w in ('--help', 'help', '--version'): out[w] = call([w])")
+    truth(out["--help"] == out["help"] and out["help"][0] == 0 and out["help"][1].startswith("usage: kraft item progress"), out)
+
+
+@test("CHN-02 what kraft answers is printed, and a failure is 1; an answer that is bent or breaks off is one")
+def shim_answers():
+    out = with_fake_kraft(r"""
+long = "x" * 300000 + "\n"
+out['long'] = call(['view', 'show'], good(long))[:3] == [0, long, ""]
+out['pieces'] = call(['view', 'show'], list(good('{"a":1}\n')))
+out['parts'] = call(['view', 'events', '--after', '3'], good('1\n', more='Kraft-Next: 9\r\n'), good('2\n', more='KRAFT-NEXT: 12\r\n'), good('3\n'))
+out['loop'] = call(['view', 'events'], good('1\n', more='Kraft-Next: 9\r\n'), good('2\n', more='Kraft-Next: 9\r\n'))
+out['refused'] = call(['view', 'show', 'x'], good('kraft: no\n', '403 Forbidden'))
+out['failed'] = call(['view', 'threads'], good('{"detail":"none"}\n', '404 Not Found'))
+out['short'] = call(['view', 'show'], good('{"a":1}\n')[:-3])
+for name, bytes in {'nothing': '', 'no http': 'hello\r\n\r\n', 'no length': 'HTTP/1.1 200 OK\r\n\r\n{}', 'bad length': 'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n{}',
+                    'minus': 'HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n', 'huge': 'HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n', 'status': 'HTTP/1.1 999 OK\r\nContent-Length: 0\r\n\r\n',
+                    'long head': 'HTTP/1.1 200 OK\r\nX: ' + 'x' * 9000 + '\r\nContent-Length: 0\r\n\r\n', 'cut head': 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n'}.items():
+    out['bad ' + name] = call(['view', 'show'], bytes)
+""")
+    truth(out["long"], "a long body")
+    equal(out["pieces"][:3], [0, '{"a":1}\n', ""])
+    equal(out["parts"][:3], [0, "1\n2\n3\n", ""], out["parts"])
+    equal([a[1] for a in out["parts"][3]], ["after=3", "after=9", "after=12"])
+    equal(out["loop"][:3], [0, "1\n2\n", ""], out["loop"])
+    equal(out["refused"][:3], [1, "", "kraft: no\n"])
+    equal(out["failed"][:3], [1, "", '{"detail":"none"}\n'])
+    equal((out["short"][0], "broke off" in out["short"][2]), (1, True), out["short"])
+    for name, (code, said, err, _) in [(k, v) for k, v in out.items() if k.startswith("bad ")]:
+        equal((code, said, err.startswith("kraft: ")), (1, "", True), (name, err))
 
 
 # ---- what the command starts with ----

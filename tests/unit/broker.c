@@ -15,12 +15,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "base/fd.h"
-#include "egress/broker.h"
+#include "egress/egress.h"
 #include "os/timer.h"
 
 #include <cmocka.h>
@@ -1172,6 +1173,50 @@ a_bad_call_ends_that_kraft_egress(void **state)
 	stop(&s);
 }
 
+/* CHAN-13: what is at the socket's place before goes, and nothing behind it is touched. */
+static void
+CHAN_13_a_link_at_the_sockets_place_is_replaced(void **state)
+{
+	char dir[] = "/tmp/kraft-egress-place-XXXXXX", place[64], canary[64];
+	static const char *const none[] = { NULL };
+	const struct kr_egress_want want = { .program = "/nowhere", .channel_dir = dir, .broker = { .environment = none } };
+	struct stat at;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(place, sizeof(place), "%s/s.sock", dir);
+	(void)snprintf(canary, sizeof(canary), "%s/canary", dir);
+	for (int kind = 0; kind < 4; kind++) {
+		struct kr_egress *egress = NULL;
+		int fd = open(canary, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+
+		assert_true(fd >= 0 && write(fd, "x", 1) == 1);
+		(void)close(fd);
+		if (kind == 0)
+			assert_int_equal(symlink(canary, place), 0);
+		else if (kind == 1)
+			assert_int_equal(link(canary, place), 0);
+		else if (kind == 2)
+			assert_int_equal(mkfifo(place, 0666), 0);
+		else
+			assert_int_equal(symlink("/nowhere/else", place), 0);
+		assert_int_equal(kr_egress_open(&want, &egress, NULL), 0);
+		assert_int_equal(lstat(place, &at), 0);
+		assert_true(S_ISSOCK(at.st_mode));
+		assert_int_equal(at.st_mode & 07777, 0600);
+		assert_int_equal(lstat(canary, &at), 0);
+		assert_true(S_ISREG(at.st_mode) && at.st_size == 1 && (at.st_mode & 07777) == 0644);
+		kr_egress_end(egress);
+		assert_int_equal(lstat(place, &at), -1);
+		assert_int_equal(unlink(canary), 0);
+	}
+	/* what cannot go is not gone around: a directory */
+	assert_int_equal(mkdir(place, 0700), 0);
+	assert_int_equal(kr_egress_open(&want, &(struct kr_egress *){ NULL }, NULL), -1);
+	assert_int_equal(rmdir(place), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int
 main(void)
 {
@@ -1197,6 +1242,7 @@ main(void)
 		cmocka_unit_test(a_broker_may_go_while_names_are_looked_up),
 		cmocka_unit_test(a_proxy_variable_that_cannot_be_read_is_an_error),
 		cmocka_unit_test(two_thousand_asks_for_a_kept_name_are_one_look_up),
+		cmocka_unit_test(CHAN_13_a_link_at_the_sockets_place_is_replaced),
 		cmocka_unit_test(a_call_is_handed_on_and_answered_CHN_05),
 		cmocka_unit_test(a_refused_call_is_told_once_for_each_route_CHN_07),
 		cmocka_unit_test(a_session_without_calls_refuses_them),

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "egress/channel.h"
 #include "egress/confine.h"
 #include "egress/control.h"
 
@@ -1152,6 +1153,23 @@ channels_are_few(void **state)
 }
 
 static void
+CHAN_13_a_channel_is_of_the_same_user(void **state)
+{
+	int pair[2], pipes[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(pipe(pipes), 0);
+	assert_true(kr_channel_peer_check(pair[0], geteuid()));
+	assert_false(kr_channel_peer_check(pair[0], geteuid() + 1));
+	assert_false(kr_channel_peer_check(pipes[0], geteuid()));
+	for (int i = 0; i < 2; i++) {
+		(void)close(pair[i]);
+		(void)close(pipes[i]);
+	}
+}
+
+static void
 a_listener_lives_as_long_as_its_channel(void **state)
 {
 	int client, server, late;
@@ -1618,6 +1636,7 @@ main(void)
 		IN_LAB(only_a_listener_on_loopback_can_be_handed_over), IN_LAB(channels_are_few),
 		IN_LAB(a_listener_lives_as_long_as_its_channel), IN_LAB(OS_LCH_06_a_new_process_goes_on),
 		IN_LAB(it_is_confined_and_seen_to_be), IN_LAB(an_answer_that_nobody_asked_for_ends_it),
+		IN_LAB(CHAN_13_a_channel_is_of_the_same_user),
 		IN_LAB(CHN_05_a_call_is_read_here_and_answered_by_kraft),
 		IN_LAB(CHN_05_a_call_cut_at_every_byte),
 		IN_LAB(CHAN_02_no_header_crosses),
