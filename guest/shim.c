@@ -1,12 +1,14 @@
 /*
- * The worker's `kraft`: a few verbs, each one call to kraft over the session's channel (CHN-01, CHN-02, CHN-05). Which
- * session that is, the channel says; there is nothing to log in with and nothing that could name another session.
+ * The worker's `kraft`: a few verbs, each one call to kraft over the session's channel (CHN-01, CHN-02,
+ * CHN-05). Which session that is, the channel says; there is nothing to log in with and nothing that could
+ * name another session.
  *
- * It speaks HTTP to the loopback port of the session's way out and nowhere else: no variable, no file and no other program
- * is looked at, so nothing that a worker's environment holds can steer it (CHAN-10). Memory is one mapping for the form.
+ * It speaks HTTP to the loopback port of the session's way out and nowhere else: no variable, no file and no
+ * other program is looked at, so nothing that a worker's environment holds can steer it (CHAN-10). Memory is
+ * one mapping for the form.
  *
- * Exit status: 0 done; 1 kraft could not be reached, refused or failed, and says so on standard error; 2 a call that is
- * written wrong, or none that there is inside a sandbox.
+ * Exit status: 0 done; 1 kraft could not be reached, refused or failed, and says so on standard error; 2 a
+ * call that is written wrong, or none that there is inside a sandbox.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -45,12 +47,13 @@ struct command {
 
 static const struct command commands[] = {
 	{ "item", "progress", "progress", "kraft item progress K [ID]", { "task", "id" }, 1, { { 0 } } },
-	{ "item", "reply", "reply", "kraft item reply THREAD --body TEXT [--claim fixed|answered|should_fix]", { "thread" }, 1,
-		{ { "--body", "body", NULL, true }, { "--claim", "claim", NULL, false } } },
+	{ "item", "reply", "reply", "kraft item reply THREAD --body TEXT [--claim fixed|answered|should_fix]",
+		{ "thread" }, 1, { { "--body", "body", NULL, true }, { "--claim", "claim", NULL, false } } },
 	{ "item", "retry", "retry", "kraft item retry [ID] [--steer TEXT]", { "id" }, 0,
 		{ { "--steer", "steer", NULL, false } } },
 	{ "view", "show", "show", "kraft view show [ID]", { "id" }, 0, { { 0 } } },
-	{ "view", "threads", "threads", "kraft view threads [ID] [--open]", { "id" }, 0, { { "--open", "open", "1", false } } },
+	{ "view", "threads", "threads", "kraft view threads [ID] [--open]", { "id" }, 0,
+		{ { "--open", "open", "1", false } } },
 	{ "view", "events", "events", "kraft view events [ID] [--after N] [--type TYPE]", { "id" }, 0,
 		{ { "--after", "after", NULL, false }, { "--type", "type", NULL, false } } },
 };
@@ -119,7 +122,8 @@ print_usage(int fd, int status)
 static int
 say_usage(const struct command *command, const char *what, const char *which)
 {
-	kg_say(2, which ? "'" : "", which ? which : "", which ? "' " : "", what, "; usage: ", command->usage, NULL);
+	kg_say(
+		2, which ? "'" : "", which ? which : "", which ? "' " : "", what, "; usage: ", command->usage, NULL);
 	return USAGE;
 }
 
@@ -185,7 +189,8 @@ is_number(const char *text)
 static int
 check(const struct call *call)
 {
-	const char *claim = value_of(call, "claim"), *after = value_of(call, "after"), *task = value_of(call, "task");
+	const char *claim = value_of(call, "claim"), *after = value_of(call, "after"),
+			   *task = value_of(call, "task");
 	const struct option *options = call->command->options;
 
 	if (call->words < call->command->words_needed)
@@ -197,7 +202,8 @@ check(const struct call *call)
 		return say_usage(call->command, "is not a whole number", task);
 	if (after && !is_number(after))
 		return say_usage(call->command, "is not the number of an event", after);
-	if (claim && strcmp(claim, "fixed") != 0 && strcmp(claim, "answered") != 0 && strcmp(claim, "should_fix") != 0)
+	if (claim && strcmp(claim, "fixed") != 0 && strcmp(claim, "answered") != 0 &&
+		strcmp(claim, "should_fix") != 0)
 		return say_usage(call->command, "is no claim", claim);
 	return 0;
 }
@@ -234,7 +240,8 @@ parse(struct call *call, int argc, char **argv)
 static bool
 is_plain(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-._~", c));
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		   (c && strchr("-._~", c));
 }
 
 static char *
@@ -302,7 +309,8 @@ send_request(int fd, const struct call *call, const char *form, size_t n)
 
 	to = add(to, "POST http://kraft/w/");
 	to = add(to, call->command->verb);
-	to = add(to, " HTTP/1.1\r\nHost: kraft\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ");
+	to = add(to,
+		" HTTP/1.1\r\nHost: kraft\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ");
 	to += kg_decimal(n, to);
 	to = add(to, "\r\nConnection: close\r\n\r\n");
 	/* What kraft says to a part of it is worth reading: a refused body is not an error here. */
@@ -324,9 +332,9 @@ send_request(int fd, const struct call *call, const char *form, size_t n)
 static int
 dial(void)
 {
-	const struct sockaddr_in to = { .sin_family = AF_INET,
-		.sin_port = htons(KG_PROXY_PORT),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(KG_PROXY_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)
+	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
@@ -388,7 +396,8 @@ read_fields(struct answer *answer)
 	const char *at = answer->head, *end = at + answer->head_n - 2, *line_end;
 	const char *number = at + 9;
 
-	if (answer->head_n < 16 || memcmp(at, "HTTP/1.", 7) != 0 || !kg_number(&number, at + 12, 599, &answer->status))
+	if (answer->head_n < 16 || memcmp(at, "HTTP/1.", 7) != 0 ||
+		!kg_number(&number, at + 12, 599, &answer->status))
 		return false;
 	for (; at < end; at = line_end + 2) {
 		line_end = memmem(at, (size_t)(end + 2 - at), "\r\n", 2);

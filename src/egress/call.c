@@ -1,18 +1,18 @@
-/* What a call may hold. kraft-egress makes sure that it only sends such, and kraft that it only takes such. */
+/* What a call may hold. kraft-egress makes sure that it only sends such, and kraft that it only takes such.
+ */
 #include "egress/call.h"
 
 #include "base/text.h"
 
-_Static_assert(sizeof(struct kr_call) == offsetof(struct kr_call, text), "no padding: it is sent as it stands");
+_Static_assert(
+	sizeof(struct kr_call) == offsetof(struct kr_call, text), "no padding: it is sent as it stands");
 
-static const char *const verbs[] = {
-	[KR_VERB_NONE] = "",
+static const char *const verbs[] = { [KR_VERB_NONE] = "",
 #define X(verb, name) [KR_VERB_##verb] = name,
 	KR_VERBS(X)
 #undef X
 };
-static const char *const claims[] = {
-	[KR_CLAIM_NONE] = "",
+static const char *const claims[] = { [KR_CLAIM_NONE] = "",
 #define X(claim, name) [KR_CLAIM_##claim] = name,
 	KR_CLAIMS(X)
 #undef X
@@ -129,12 +129,14 @@ kr_call_check(const struct kr_call *call, size_t bytes)
 		   check_numbers(call) && check_route(call) &&
 		   check_word(call->id, sizeof(call->id), call->verb != KR_VERB_NONE && !is_reply, false) &&
 		   check_word(call->thread, sizeof(call->thread), is_reply, is_reply) &&
-		   check_word(call->type, sizeof(call->type), call->verb == KR_VERB_EVENTS, false) && check_text(call);
+		   check_word(call->type, sizeof(call->type), call->verb == KR_VERB_EVENTS, false) &&
+		   check_text(call);
 }
 
 /* ---- its answer ---- */
 
-/* By hand, since kraft-egress has this file too and no JSON: the detail is ours, but it may quote a word of a worker's. */
+/* By hand, since kraft-egress has this file too and no JSON: the detail is ours, but it may quote a word of a
+ * worker's. */
 void
 kr_call_fail(struct kr_call_answer *answer, unsigned status, const char *detail)
 {

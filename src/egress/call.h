@@ -1,7 +1,7 @@
 /*
- * A worker's call to kraft (CHN-05): POST http://kraft/w/VERB with a form. kraft-egress reads the form (form.h) and
- * makes this of it; kraft checks it again and acts as the session whose kraft-egress it came from. Nothing else of
- * the request crosses: no header, no token, no session (CHN-06).
+ * A worker's call to kraft (CHN-05): POST http://kraft/w/VERB with a form. kraft-egress reads the form
+ * (form.h) and makes this of it; kraft checks it again and acts as the session whose kraft-egress it came
+ * from. Nothing else of the request crosses: no header, no token, no session (CHN-06).
  */
 #ifndef KR_EGRESS_CALL_H
 #define KR_EGRESS_CALL_H
@@ -41,21 +41,22 @@ enum kr_claim {
 const char *kr_claim_name(enum kr_claim claim); /* "" for KR_CLAIM_NONE */
 
 /*
- * As it stands on the control socket, behind its struct kr_ask, and as kraft gives it to kr_broker_want.on_call. What a
- * verb does not take is zero. No byte is padding.
+ * As it stands on the control socket, behind its struct kr_ask, and as kraft gives it to
+ * kr_broker_want.on_call. What a verb does not take is zero. No byte is padding.
  */
 struct kr_call {
 	uint32_t verb;  /* enum kr_verb */
 	uint32_t claim; /* reply: enum kr_claim */
 	uint32_t open;  /* threads: 1: only those that are open */
 	uint32_t text_n;
-	int64_t task;  /* progress: 0 to KR_CALL_TASK_MAX */
-	int64_t after; /* events: 0 or more */
-	char id[72];   /* "": the session's own item. Each a word (kr_call_is_word), the rest of the array 0 */
+	int64_t task;    /* progress: 0 to KR_CALL_TASK_MAX */
+	int64_t after;   /* events: 0 or more */
+	char id[72];     /* "": the session's own item. Each a word (kr_call_is_word), the rest of the array 0 */
 	char thread[72]; /* reply */
 	char type[72];   /* events; "": all */
 	char route[264]; /* "POST /w/show": method and path; printable ASCII, at most KR_CALL_ROUTE_MAX */
-	char text[];     /* reply: the body. retry: the steer, or nothing. text_n bytes and, in kraft, a NUL behind them */
+	char text[]; /* reply: the body. retry: the steer, or nothing. text_n bytes and, in kraft, a NUL behind
+					them */
 };
 enum { KR_CALL_WORD_MAX = 64, KR_CALL_ROUTE_MAX = 256, KR_CALL_TASK_MAX = 1000000 };
 
@@ -64,14 +65,15 @@ bool kr_call_check(const struct kr_call *call, size_t bytes);
 
 /* 1 to KR_CALL_WORD_MAX bytes of printable ASCII without a blank. */
 bool kr_call_is_word(const char *bytes, size_t n);
-/* At most KR_CALL_TEXT_BYTES of UTF-8 whose only control characters are tab, line feed and carriage return. */
+/* At most KR_CALL_TEXT_BYTES of UTF-8 whose only control characters are tab, line feed and carriage return.
+ */
 bool kr_call_is_text(const char *bytes, size_t n);
 
 /* What kraft answers. */
 struct kr_call_answer {
 	/*
-	 * Not "": the call is not this session's to make. It is answered 403 with this line of printable ASCII and told in
-	 * an event sandbox_egress_refused, once for each route; the fields below are not looked at.
+	 * Not "": the call is not this session's to make. It is answered 403 with this line of printable ASCII
+	 * and told in an event sandbox_egress_refused, once for each route; the fields below are not looked at.
 	 */
 	char refused[KR_CALL_REASON_MAX];
 	unsigned status;    /* 200 to 599 */

@@ -238,9 +238,9 @@ pop_asking(struct kr_egress *egress)
 static int
 send_ask(struct kr_egress *egress, const struct kr_connection *connection)
 {
-	int sent = egress->ask_used == sizeof(egress->ask)
-				   ? 1
-				   : kr_frame_write(egress->control.fd, &egress->ask, sizeof(egress->ask), &egress->ask_used, -1);
+	int sent = egress->ask_used == sizeof(egress->ask) ? 1
+													   : kr_frame_write(egress->control.fd, &egress->ask,
+															 sizeof(egress->ask), &egress->ask_used, -1);
 	const struct kr_call *call;
 	uint32_t bytes;
 

@@ -61,7 +61,7 @@ struct kr_connection {
 	bool bodyless; /* from ASKED on: it is a HEAD */
 	struct kr_http *http;
 	struct kr_worker_call *call; /* from KR_STAGE_CALL until its answer is out */
-	struct kr_connection *next; /* in the list of those that ask, or of the dead */
+	struct kr_connection *next;  /* in the list of those that ask, or of the dead */
 };
 
 /* Takes client_fd. */

@@ -34,8 +34,8 @@ is_zero(const char *bytes, size_t n)
 static bool
 check_call(const struct kr_ask *ask)
 {
-	return !ask->zero && !ask->port && is_zero(ask->host, sizeof(ask->host)) && ask->bytes >= sizeof(struct kr_call) &&
-		   ask->bytes <= sizeof(struct kr_call) + KR_CALL_TEXT_BYTES;
+	return !ask->zero && !ask->port && is_zero(ask->host, sizeof(ask->host)) &&
+		   ask->bytes >= sizeof(struct kr_call) && ask->bytes <= sizeof(struct kr_call) + KR_CALL_TEXT_BYTES;
 }
 
 bool
@@ -48,8 +48,9 @@ kr_ask_check(const struct kr_ask *ask, struct kr_target *out)
 
 	if (ask->type == KR_ASK_CALL)
 		return check_call(ask);
-	if (ask->type < KR_ASK_CONNECT || ask->type >= KR_ASK_TYPE_END || ask->zero || ask->bytes || ask->port < 1 ||
-		ask->port > 65535 || n == sizeof(ask->host) || !is_zero(ask->host + n, sizeof(ask->host) - n))
+	if (ask->type < KR_ASK_CONNECT || ask->type >= KR_ASK_TYPE_END || ask->zero || ask->bytes ||
+		ask->port < 1 || ask->port > 65535 || n == sizeof(ask->host) ||
+		!is_zero(ask->host + n, sizeof(ask->host) - n))
 		return false;
 	length = snprintf(text, sizeof(text), strchr(ask->host, ':') ? "[%s]" : "%s", ask->host);
 	/* Another spelling of the same host is as bad as none: what is judged must be what was written. */
@@ -73,8 +74,9 @@ is_printable(const char *text)
 bool
 kr_answer_check(const struct kr_answer *answer, bool has_fd)
 {
-	if (answer->zero || answer->zero2 || (answer->type != KR_ANSWER_CALL && (answer->bytes || answer->next)) || strnlen(answer->text, sizeof(answer->text)) == sizeof(answer->text) ||
-		!is_printable(answer->text))
+	if (answer->zero || answer->zero2 ||
+		(answer->type != KR_ANSWER_CALL && (answer->bytes || answer->next)) ||
+		strnlen(answer->text, sizeof(answer->text)) == sizeof(answer->text) || !is_printable(answer->text))
 		return false;
 	switch (answer->type) {
 	case KR_ANSWER_DIRECT:
@@ -86,8 +88,8 @@ kr_answer_check(const struct kr_answer *answer, bool has_fd)
 	case KR_ANSWER_FAILED:
 		return !has_fd && answer->status >= 502 && answer->status <= 504 && answer->text[0];
 	case KR_ANSWER_CALL:
-		return !has_fd && answer->status >= 200 && answer->status <= 599 && !answer->text[0] && answer->next >= 0 &&
-			   answer->bytes <= KR_CALL_ANSWER_BYTES;
+		return !has_fd && answer->status >= 200 && answer->status <= 599 && !answer->text[0] &&
+			   answer->next >= 0 && answer->bytes <= KR_CALL_ANSWER_BYTES;
 	default:
 		return false;
 	}

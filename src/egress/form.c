@@ -1,7 +1,7 @@
 /*
- * One pass over the fields, one table of what each verb takes. A value is decoded in place, which only ever makes it
- * shorter, and judged whole before it is used. Nothing recurses, and the number of fields is bounded by there being none
- * twice.
+ * One pass over the fields, one table of what each verb takes. A value is decoded in place, which only ever
+ * makes it shorter, and judged whole before it is used. Nothing recurses, and the number of fields is bounded
+ * by there being none twice.
  */
 #include "egress/form.h"
 
@@ -44,8 +44,9 @@ static const char *
 take_task(struct kr_call *call, const struct field *field, const char *value, size_t n)
 {
 	(void)field;
-	return read_number(value, n, KR_CALL_TASK_MAX, &call->task) ? NULL
-															   : "'task' is not a whole number up to 1000000";
+	return read_number(value, n, KR_CALL_TASK_MAX, &call->task)
+			   ? NULL
+			   : "'task' is not a whole number up to 1000000";
 }
 
 static const char *
@@ -90,7 +91,8 @@ take_text(struct kr_call *call, const struct field *field, const char *value, si
 
 #define BIT(verb) (1u << KR_VERB_##verb)
 static const struct field fields[] = {
-	{ "id", BIT(PROGRESS) | BIT(RETRY) | BIT(SHOW) | BIT(THREADS) | BIT(EVENTS), 0, take_word, offsetof(struct kr_call, id) },
+	{ "id", BIT(PROGRESS) | BIT(RETRY) | BIT(SHOW) | BIT(THREADS) | BIT(EVENTS), 0, take_word,
+		offsetof(struct kr_call, id) },
 	{ "task", BIT(PROGRESS), BIT(PROGRESS), take_task, 0 },
 	{ "thread", BIT(REPLY), BIT(REPLY), take_word, offsetof(struct kr_call, thread) },
 	{ "body", BIT(REPLY), BIT(REPLY), take_text, 0 },
@@ -133,7 +135,8 @@ static const struct field *
 field_of(enum kr_verb verb, const char *name, size_t n)
 {
 	for (size_t i = 0; i < KR_COUNT(fields); i++)
-		if (fields[i].verbs & 1u << verb && strlen(fields[i].name) == n && memcmp(fields[i].name, name, n) == 0)
+		if (fields[i].verbs & 1u << verb && strlen(fields[i].name) == n &&
+			memcmp(fields[i].name, name, n) == 0)
 			return &fields[i];
 	return NULL;
 }

@@ -3,10 +3,10 @@
  *
  *     head --> (waits for a place) --> body read --> decoded --> asked --> answered
  *
- * At most KR_CALLS_MAX have a place, from before their body is read until their answer is out or they end; one whose client
- * went while kraft had it keeps its place until kraft has answered, so kraft never sees more. One that waits is not read
- * from. Of a body KR_CALL_FORM_BYTES are kept: what is longer is only counted, so that it can be told what was wrong. So all
- * calls of a session hold a few MiB at the most.
+ * At most KR_CALLS_MAX have a place, from before their body is read until their answer is out or they end;
+ * one whose client went while kraft had it keeps its place until kraft has answered, so kraft never sees
+ * more. One that waits is not read from. Of a body KR_CALL_FORM_BYTES are kept: what is longer is only
+ * counted, so that it can be told what was wrong. So all calls of a session hold a few MiB at the most.
  *
  * KR_CALL_MS are for all of it, from the head on; then as long again for the client to take the answer.
  */
@@ -20,7 +20,7 @@ struct kr_worker_call {
 	struct kr_body body; /* must not move */
 	enum kr_verb verb;
 	bool waits, has_place;
-	bool expects;           /* a word before the body is sent */
+	bool expects; /* a word before the body is sent */
 	enum kr_framing framing;
 	uint64_t length, total; /* of the body as announced; as it came */
 	char *form;             /* its first form_n bytes */
@@ -44,7 +44,8 @@ verb_of(const struct kr_head *head, const struct kr_destination *to)
 	static const char prefix[] = "/w/";
 	size_t n = sizeof(prefix) - 1;
 
-	if (head->method != KR_METHOD_POST || to->target.port != 80 || to->path.n < n || memcmp(to->path.at, prefix, n) != 0)
+	if (head->method != KR_METHOD_POST || to->target.port != 80 || to->path.n < n ||
+		memcmp(to->path.at, prefix, n) != 0)
 		return KR_VERB_NONE;
 	return kr_verb_of(to->path.at + n, to->path.n - n);
 }
@@ -185,7 +186,8 @@ start(struct kr_connection *connection)
 }
 
 void
-kr_worker_call_begin(struct kr_connection *connection, const struct kr_head *head, const struct kr_destination *to)
+kr_worker_call_begin(
+	struct kr_connection *connection, const struct kr_head *head, const struct kr_destination *to)
 {
 	struct kr_egress *egress = connection->egress;
 	struct kr_worker_call *call = connection->call = calloc(1, sizeof(*call));
@@ -280,8 +282,8 @@ kr_worker_call_of(const struct kr_connection *connection, uint32_t *bytes)
 static void
 write_head(const struct kr_answer *answer, struct kr_buf *out)
 {
-	kr_buf_addf(out, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %u\r\n", answer->status,
-		kr_status_reason(answer->status), answer->bytes);
+	kr_buf_addf(out, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %u\r\n",
+		answer->status, kr_status_reason(answer->status), answer->bytes);
 	if (answer->next)
 		kr_buf_addf(out, "Kraft-Next: %lld\r\n", (long long)answer->next);
 	kr_buf_adds(out, "Connection: close\r\n\r\n");

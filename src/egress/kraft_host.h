@@ -1,7 +1,7 @@
 /*
  * The host `kraft`: requests that are kraft's to answer and are never dialled (CHN-05, CHN-07). Only POST of
- * http://kraft/w/VERB, on port 80, is a call; everything else that names the host is told to kraft, which refuses and
- * records it. What the head says beside that is not looked at (CHN-06).
+ * http://kraft/w/VERB, on port 80, is a call; everything else that names the host is told to kraft, which
+ * refuses and records it. What the head says beside that is not looked at (CHN-06).
  */
 #ifndef KR_EGRESS_KRAFT_HOST_H
 #define KR_EGRESS_KRAFT_HOST_H
@@ -11,7 +11,8 @@
 bool kr_is_kraft_host(const struct kr_destination *to);
 
 /* From KR_STAGE_HEAD to KR_STAGE_CALL, or further. */
-void kr_worker_call_begin(struct kr_connection *connection, const struct kr_head *head, const struct kr_destination *to);
+void kr_worker_call_begin(
+	struct kr_connection *connection, const struct kr_head *head, const struct kr_destination *to);
 /* In KR_STAGE_CALL: the client sent something, or went. */
 void kr_worker_call_ready(struct kr_connection *connection, unsigned events);
 /* In KR_STAGE_CALL: what the client is watched for. */

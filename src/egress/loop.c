@@ -118,7 +118,8 @@ read_frame(struct kr_egress *egress)
 static bool
 expect_body(struct kr_egress *egress)
 {
-	egress->body = (struct kr_frame){ .bytes = malloc(egress->answer.bytes), .size = egress->answer.bytes, .fd = -1 };
+	egress->body =
+		(struct kr_frame){ .bytes = malloc(egress->answer.bytes), .size = egress->answer.bytes, .fd = -1 };
 	return egress->body.bytes != NULL;
 }
 

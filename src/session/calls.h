@@ -1,10 +1,11 @@
 /*
- * What a worker of `kraft run` gets from kraft when it calls (CHN-02 to CHN-07, egress/call.h): its own item's events and
- * facts, and a way to say how far it is. It can do nothing to the item: no verb approves, answers or starts anything (CHN-12).
+ * What a worker of `kraft run` gets from kraft when it calls (CHN-02 to CHN-07, egress/call.h): its own
+ * item's events and facts, and a way to say how far it is. It can do nothing to the item: no verb approves,
+ * answers or starts anything (CHN-12).
  *
- *     events    200: the item's events after a number, of one type; a line each, as `kraft view events --json` has them
- *     progress  200: {"id", "task"}; event plan_progress {session_id, task}, at most KR_PROGRESS_MAX of a session, then 429
- *     show      200: {"id", "repo", "worktree", "branch", "session"}
+ *     events    200: the item's events after a number, of one type; a line each, as `kraft view events
+ * --json` has them progress  200: {"id", "task"}; event plan_progress {session_id, task}, at most
+ * KR_PROGRESS_MAX of a session, then 429 show      200: {"id", "repo", "worktree", "branch", "session"}
  *     threads   404: an item of `kraft run` has none
  *     reply     refused: so no thread is the session's own
  *     retry     403, and no event (CHN-03): a worker session cannot act on its own work item

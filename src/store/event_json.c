@@ -1,4 +1,5 @@
-/* An event as programs see it: `kraft view events --json`, and a worker's `kraft view events`. One line of ASCII. */
+/* An event as programs see it: `kraft view events --json`, and a worker's `kraft view events`. One line of
+ * ASCII. */
 #include <jansson.h>
 
 #include "base/buf.h"

@@ -18,7 +18,8 @@ check(const struct kr_ask *ask)
 	if (!kr_ask_check(ask, &target))
 		return;
 	if (ask->type == KR_ASK_CALL) {
-		KR_BUG_IF(ask->bytes < sizeof(struct kr_call) || ask->bytes > sizeof(struct kr_call) + KR_CALL_TEXT_BYTES);
+		KR_BUG_IF(
+			ask->bytes < sizeof(struct kr_call) || ask->bytes > sizeof(struct kr_call) + KR_CALL_TEXT_BYTES);
 		return;
 	}
 	kr_target_format(&target, text);

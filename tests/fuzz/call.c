@@ -1,6 +1,7 @@
 /*
- * The form of a worker's call: whatever it says, what comes out passes kraft's check and is within its limits, and what
- * does not come out has a reason. The same bytes as the call itself, as a hostile kraft-egress would send it.
+ * The form of a worker's call: whatever it says, what comes out passes kraft's check and is within its
+ * limits, and what does not come out has a reason. The same bytes as the call itself, as a hostile
+ * kraft-egress would send it.
  */
 #include "egress/form.h"
 

@@ -996,7 +996,8 @@ static void
 a_refused_call_is_told_once_for_each_route_CHN_07(void **state)
 {
 	char body[256];
-	struct frame reply = call_frame(KR_VERB_SHOW, "POST /w/show", ""), none = call_frame(KR_VERB_NONE, "GET /x", "");
+	struct frame reply = call_frame(KR_VERB_SHOW, "POST /w/show", ""),
+				 none = call_frame(KR_VERB_NONE, "GET /x", "");
 	struct kr_answer answer;
 	struct session s;
 
@@ -1179,7 +1180,9 @@ CHAN_13_a_link_at_the_sockets_place_is_replaced(void **state)
 {
 	char dir[] = "/tmp/kraft-egress-place-XXXXXX", place[64], canary[64];
 	static const char *const none[] = { NULL };
-	const struct kr_egress_want want = { .program = "/nowhere", .channel_dir = dir, .broker = { .environment = none } };
+	const struct kr_egress_want want = {
+		.program = "/nowhere", .channel_dir = dir, .broker = { .environment = none }
+	};
 	struct stat at;
 
 	(void)state;

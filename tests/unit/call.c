@@ -1,6 +1,6 @@
 /*
- * egress: a worker's call, from the form that it writes to the typed value that kraft takes. What the form's reader makes
- * passes kraft's check; what is bent passes neither.
+ * egress: a worker's call, from the form that it writes to the typed value that kraft takes. What the form's
+ * reader makes passes kraft's check; what is bent passes neither.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +77,9 @@ each_verb_takes_its_fields_CHN_02(void **state)
 static struct kr_call *
 decode_with(enum kr_verb verb, const char *field)
 {
-	static const char *const needed[][2] = { [KR_VERB_PROGRESS] = { "task=1" }, [KR_VERB_REPLY] = { "thread=1", "body=x" } };
+	static const char *const needed[][2] = {
+		[KR_VERB_PROGRESS] = { "task=1" }, [KR_VERB_REPLY] = { "thread=1", "body=x" }
+	};
 	size_t name_n = strcspn(field, "=");
 	char form[256];
 	int n = snprintf(form, sizeof(form), "%s", field);
@@ -94,10 +96,11 @@ what_a_verb_does_not_take_is_refused(void **state)
 	static const struct {
 		const char *field;
 		unsigned verbs;
-	} rows[] = {
-		{ "id=x", 1 << KR_VERB_PROGRESS | 1 << KR_VERB_RETRY | 1 << KR_VERB_SHOW | 1 << KR_VERB_THREADS | 1 << KR_VERB_EVENTS },
-		{ "task=1", 1 << KR_VERB_PROGRESS }, { "thread=1", 1 << KR_VERB_REPLY }, { "body=x", 1 << KR_VERB_REPLY },
-		{ "claim=fixed", 1 << KR_VERB_REPLY }, { "steer=x", 1 << KR_VERB_RETRY }, { "open=1", 1 << KR_VERB_THREADS },
+	} rows[] = { { "id=x", 1 << KR_VERB_PROGRESS | 1 << KR_VERB_RETRY | 1 << KR_VERB_SHOW |
+							   1 << KR_VERB_THREADS | 1 << KR_VERB_EVENTS },
+		{ "task=1", 1 << KR_VERB_PROGRESS }, { "thread=1", 1 << KR_VERB_REPLY },
+		{ "body=x", 1 << KR_VERB_REPLY }, { "claim=fixed", 1 << KR_VERB_REPLY },
+		{ "steer=x", 1 << KR_VERB_RETRY }, { "open=1", 1 << KR_VERB_THREADS },
 		{ "after=1", 1 << KR_VERB_EVENTS }, { "type=x", 1 << KR_VERB_EVENTS },
 		/* who calls is nobody's to say, and no gate is theirs (CHN-06, CHN-12) */
 		{ "session=x", 0 }, { "session_id=x", 0 }, { "token=x", 0 }, { "gate=review", 0 }, { "approve=1", 0 },
@@ -122,18 +125,21 @@ a_bent_form_is_refused_CHAN_06(void **state)
 		const char *form;
 	} rows[] = { { KR_VERB_PROGRESS, "" }, { KR_VERB_PROGRESS, "id=x" }, { KR_VERB_PROGRESS, "task=" },
 		{ KR_VERB_PROGRESS, "task=+1" }, { KR_VERB_PROGRESS, "task=-1" }, { KR_VERB_PROGRESS, "task=1.5" },
-		{ KR_VERB_PROGRESS, "task=1e3" }, { KR_VERB_PROGRESS, "task=0x1" }, { KR_VERB_PROGRESS, "task=1000001" },
-		{ KR_VERB_PROGRESS, "task=18446744073709551617" }, { KR_VERB_PROGRESS, "task=1&task=1" },
-		{ KR_VERB_PROGRESS, "task=1&&id=x" }, { KR_VERB_PROGRESS, "&task=1" }, { KR_VERB_PROGRESS, "task=1;id=x" },
-		{ KR_VERB_EVENTS, "after=-1" }, { KR_VERB_EVENTS, "after=9223372036854775808" }, { KR_VERB_EVENTS, "after=x" },
+		{ KR_VERB_PROGRESS, "task=1e3" }, { KR_VERB_PROGRESS, "task=0x1" },
+		{ KR_VERB_PROGRESS, "task=1000001" }, { KR_VERB_PROGRESS, "task=18446744073709551617" },
+		{ KR_VERB_PROGRESS, "task=1&task=1" }, { KR_VERB_PROGRESS, "task=1&&id=x" },
+		{ KR_VERB_PROGRESS, "&task=1" }, { KR_VERB_PROGRESS, "task=1;id=x" }, { KR_VERB_EVENTS, "after=-1" },
+		{ KR_VERB_EVENTS, "after=9223372036854775808" }, { KR_VERB_EVENTS, "after=x" },
 		{ KR_VERB_EVENTS, "type=" }, { KR_VERB_EVENTS, "type=a+b" }, { KR_VERB_EVENTS, "type=%00" },
-		{ KR_VERB_EVENTS, "type=%7f" }, { KR_VERB_EVENTS, "type=%C3%A4" }, { KR_VERB_SHOW, "id=%" }, { KR_VERB_SHOW, "id=%4" },
-		{ KR_VERB_SHOW, "id=%4g" }, { KR_VERB_SHOW, "id=%g4" }, { KR_VERB_SHOW, "id=a%0Ab" }, { KR_VERB_REPLY, "thread=1" },
-		{ KR_VERB_REPLY, "body=x" }, { KR_VERB_REPLY, "thread=1&body=" }, { KR_VERB_REPLY, "thread=1&body=%00" },
+		{ KR_VERB_EVENTS, "type=%7f" }, { KR_VERB_EVENTS, "type=%C3%A4" }, { KR_VERB_SHOW, "id=%" },
+		{ KR_VERB_SHOW, "id=%4" }, { KR_VERB_SHOW, "id=%4g" }, { KR_VERB_SHOW, "id=%g4" },
+		{ KR_VERB_SHOW, "id=a%0Ab" }, { KR_VERB_REPLY, "thread=1" }, { KR_VERB_REPLY, "body=x" },
+		{ KR_VERB_REPLY, "thread=1&body=" }, { KR_VERB_REPLY, "thread=1&body=%00" },
 		{ KR_VERB_REPLY, "thread=1&body=%1b[2J" }, { KR_VERB_REPLY, "thread=1&body=%7F" },
 		{ KR_VERB_REPLY, "thread=1&body=%C3" }, { KR_VERB_REPLY, "thread=1&body=%ED%A0%80" },
 		{ KR_VERB_REPLY, "thread=1&body=%C0%80" }, { KR_VERB_REPLY, "thread=1&body=x&claim=" },
-		{ KR_VERB_REPLY, "thread=1&body=x&claim=done" }, { KR_VERB_THREADS, "open=" }, { KR_VERB_THREADS, "open=true" } };
+		{ KR_VERB_REPLY, "thread=1&body=x&claim=done" }, { KR_VERB_THREADS, "open=" },
+		{ KR_VERB_THREADS, "open=true" } };
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(rows); i++)
@@ -207,9 +213,9 @@ kraft_believes_no_call_CHN_06(void **state)
 	assert_false(kr_call_check(call, bytes - 1));
 	assert_false(kr_call_check(call, bytes + 1));
 	assert_false(kr_call_check(call, sizeof(*call) - 1));
-#define BENT(what)                              \
-	memcpy(bent, call, bytes);                  \
-	what;                                       \
+#define BENT(what)             \
+	memcpy(bent, call, bytes); \
+	what;                      \
 	assert_false(kr_call_check(bent, bytes))
 	BENT(bent->verb = KR_VERB_NONE);
 	BENT(bent->verb = KR_VERB_SHOW);
@@ -285,7 +291,10 @@ a_failure_is_json_whatever_it_quotes(void **state)
 	kr_buf_adds(&answer.body, "half an answer");
 	kr_call_fail(&answer, 404, "no '\"\\\n\x1b\xc3\xa4'");
 	assert_int_equal(answer.status, 404);
-	assert_string_equal(answer.body.data, "{\"detail\":\"no '\\\"\\\\?" "?" "?" "?'\"}\n");
+	assert_string_equal(answer.body.data, "{\"detail\":\"no '\\\"\\\\?"
+										  "?"
+										  "?"
+										  "?'\"}\n");
 	kr_buf_fini(&answer.body);
 }
 

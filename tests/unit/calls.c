@@ -1,6 +1,6 @@
 /*
- * session: what a worker of `kraft run` is answered (CHN-02 to CHN-07, CHN-12), with a store of the test's own in which
- * another item has events, too.
+ * session: what a worker of `kraft run` is answered (CHN-02 to CHN-07, CHN-12), with a store of the test's
+ * own in which another item has events, too.
  */
 #include "repo.h"
 
@@ -113,12 +113,14 @@ events_are_the_items_own_CHN_04(void **state)
 	add(&desk, "own", "a", "{}");
 	expect(&desk, &call, 200,
 		"{\"seq\":1,\"ms\":7,\"type\":\"a\",\"item\":\"own\",\"session\":\"s0\",\"data\":{\"n\":1}}\n"
-		"{\"seq\":3,\"ms\":7,\"type\":\"b\",\"item\":\"own\",\"session\":\"s0\",\"data\":{\"t\":\"\\u007F\\u00E4\"}}\n"
+		"{\"seq\":3,\"ms\":7,\"type\":\"b\",\"item\":\"own\",\"session\":\"s0\",\"data\":{\"t\":"
+		"\"\\u007F\\u00E4\"}}\n"
 		"{\"seq\":5,\"ms\":7,\"type\":\"a\",\"item\":\"own\",\"session\":\"s0\",\"data\":{}}\n");
 	memcpy(call.id, "own", 3);
 	memcpy(call.type, "a", 1);
 	call.after = 1;
-	expect(&desk, &call, 200, "{\"seq\":5,\"ms\":7,\"type\":\"a\",\"item\":\"own\",\"session\":\"s0\",\"data\":{}}\n");
+	expect(&desk, &call, 200,
+		"{\"seq\":5,\"ms\":7,\"type\":\"a\",\"item\":\"own\",\"session\":\"s0\",\"data\":{}}\n");
 	call.after = INT64_MAX;
 	expect(&desk, &call, 200, "");
 	/* CHAN-07: a type is a value and never a part of a statement */
@@ -174,7 +176,8 @@ progress_is_an_event_and_capped_CHAN_05(void **state)
 	{
 		struct kr_call_answer answer = ask(&desk, &look);
 
-		assert_non_null(strstr(answer.body.data, "\"item\":\"own\",\"session\":\"s1\",\"data\":{\"session_id\":\"s1\",\"task\":3}}\n"));
+		assert_non_null(strstr(answer.body.data,
+			"\"item\":\"own\",\"session\":\"s1\",\"data\":{\"session_id\":\"s1\",\"task\":3}}\n"));
 		kr_buf_fini(&answer.body);
 	}
 	desk.calls.progress = KR_PROGRESS_MAX - 1; /* as if it had */
@@ -192,11 +195,13 @@ show_tells_where_it_is(void **state)
 
 	open_desk(*state, &desk);
 	expect(&desk, &call, 200,
-		"{\"id\":\"own\",\"repo\":\"/home/x/code\",\"worktree\":\"/w/own\",\"branch\":\"kraft/own\",\"session\":\"s1\"}\n");
+		"{\"id\":\"own\",\"repo\":\"/home/x/code\",\"worktree\":\"/w/own\",\"branch\":\"kraft/"
+		"own\",\"session\":\"s1\"}\n");
 	desk.calls.branch = NULL;
 	desk.calls.worktree = "/w/\xff";
 	expect(&desk, &call, 200,
-		"{\"id\":\"own\",\"repo\":\"/home/x/code\",\"worktree\":\"/w/\\\\xff\",\"branch\":null,\"session\":\"s1\"}\n");
+		"{\"id\":\"own\",\"repo\":\"/home/x/code\",\"worktree\":\"/w/"
+		"\\\\xff\",\"branch\":null,\"session\":\"s1\"}\n");
 	kr_store_close(desk.store);
 }
 

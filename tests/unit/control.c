@@ -190,7 +190,8 @@ static void
 a_call_is_an_ask_without_a_host(void **state)
 {
 	struct kr_ask good = { .type = KR_ASK_CALL, .id = 7, .bytes = sizeof(struct kr_call) }, ask;
-	static const uint32_t sizes[] = { 0, 1, sizeof(struct kr_call) - 1, sizeof(struct kr_call) + KR_CALL_TEXT_BYTES + 1, UINT32_MAX };
+	static const uint32_t sizes[] = { 0, 1, sizeof(struct kr_call) - 1,
+		sizeof(struct kr_call) + KR_CALL_TEXT_BYTES + 1, UINT32_MAX };
 
 	(void)state;
 	assert_true(passes(&good));
@@ -220,12 +221,16 @@ a_call_is_an_ask_without_a_host(void **state)
 static void
 a_calls_answer_has_a_body_of_bounded_size(void **state)
 {
-	struct kr_answer good = { .type = KR_ANSWER_CALL, .status = 200, .bytes = KR_CALL_ANSWER_BYTES, .next = INT64_MAX }, answer;
+	struct kr_answer good = { .type = KR_ANSWER_CALL,
+		.status = 200,
+		.bytes = KR_CALL_ANSWER_BYTES,
+		.next = INT64_MAX },
+					 answer;
 
 	(void)state;
 	assert_true(kr_answer_check(&good, false));
 	assert_false(kr_answer_check(&good, true));
-#define BENT(what)  \
+#define BENT(what) \
 	answer = good; \
 	what;          \
 	assert_false(kr_answer_check(&answer, false))

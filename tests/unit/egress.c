@@ -1258,8 +1258,8 @@ call_says(const char *verb, const char *form)
 {
 	char text[2048];
 
-	(void)snprintf(text, sizeof(text), "POST http://kraft/w/%s HTTP/1.1\r\nContent-Length: %zu\r\n\r\n%s", verb,
-		strlen(form), form);
+	(void)snprintf(text, sizeof(text), "POST http://kraft/w/%s HTTP/1.1\r\nContent-Length: %zu\r\n\r\n%s",
+		verb, strlen(form), form);
 	return client_says(text);
 }
 
@@ -1278,13 +1278,14 @@ CHN_05_a_call_is_read_here_and_answered_by_kraft(void **state)
 	assert_string_equal(call->route, "POST /w/events");
 	free(call);
 	answer_call(&ask, 200, 77, "{\"seq\":1}\n");
-	expect_all(client, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10\r\nKraft-Next: 77\r\n"
-					   "Connection: close\r\n\r\n{\"seq\":1}\n");
+	expect_all(client,
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10\r\nKraft-Next: 77\r\n"
+		"Connection: close\r\n\r\n{\"seq\":1}\n");
 	client = call_says("show", "");
 	free(next_call(&ask));
 	answer_call(&ask, 404, 0, "");
-	expect_all(client,
-		"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+	expect_all(client, "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: "
+					   "0\r\nConnection: close\r\n\r\n");
 	client = call_says("show", "");
 	free(next_call(&ask));
 	refuse(&ask, "not yours");
@@ -1295,8 +1296,9 @@ CHN_05_a_call_is_read_here_and_answered_by_kraft(void **state)
 static void
 CHN_05_a_call_cut_at_every_byte(void **state)
 {
-	static const char text[] = CALL_HEAD("reply") "Transfer-Encoding: chunked\r\n\r\n"
-							   "6\r\nthread\r\n5;x=y\r\n=7&bo\r\n9\r\ndy=a+%C3%\r\n2\r\nA4\r\n0\r\n\r\n";
+	static const char text[] =
+		CALL_HEAD("reply") "Transfer-Encoding: chunked\r\n\r\n"
+						   "6\r\nthread\r\n5;x=y\r\n=7&bo\r\n9\r\ndy=a+%C3%\r\n2\r\nA4\r\n0\r\n\r\n";
 
 	(void)state;
 	for (size_t cut = 1; cut < sizeof(text) - 1; cut++) {
@@ -1323,7 +1325,8 @@ static void
 CHAN_02_no_header_crosses(void **state)
 {
 	static const char *const heads[] = { CALL_HEAD("show") "\r\n",
-		CALL_HEAD("show") "X-Kraft-Session-Id: other\r\nAuthorization: Bearer t\r\nCookie: s=1\r\nOrigin: http://x\r\n\r\n",
+		CALL_HEAD("show") "X-Kraft-Session-Id: other\r\nAuthorization: Bearer t\r\nCookie: s=1\r\nOrigin: "
+						  "http://x\r\n\r\n",
 		"POST http://kraft/w/show HTTP/1.1\r\nHost: other.test\r\nProxy-Authorization: Basic eA==\r\n\r\n",
 		"POST HTTP://KRAFT:80/w/show HTTP/1.0\r\n\r\n", "POST http://kraft./w/show HTTP/1.1\r\n\r\n" };
 	struct kr_call *first = NULL;
@@ -1421,12 +1424,14 @@ CHAN_06_what_is_no_form_is_answered_here(void **state)
 {
 	static const struct {
 		const char *verb, *form;
-	} rows[] = { { "progress", "" }, { "progress", "task=x" }, { "progress", "task=[[[[" }, { "progress", "task=-1" },
-		{ "progress", "task=99999999999999999999" }, { "progress", "task=1&task=1" }, { "progress", "task=1&session=2" },
-		{ "progress", "task=1%00" }, { "show", "id=%FF" }, { "show", "id=%2" }, { "show", "id=" }, { "show", "id" },
+	} rows[] = { { "progress", "" }, { "progress", "task=x" }, { "progress", "task=[[[[" },
+		{ "progress", "task=-1" }, { "progress", "task=99999999999999999999" },
+		{ "progress", "task=1&task=1" }, { "progress", "task=1&session=2" }, { "progress", "task=1%00" },
+		{ "show", "id=%FF" }, { "show", "id=%2" }, { "show", "id=" }, { "show", "id" },
 		{ "reply", "thread=1" }, { "reply", "thread=1&body=" }, { "reply", "thread=1&body=%00" },
-		{ "reply", "thread=1&body=%ff%fe" }, { "reply", "thread=1&body=%1b[2J" }, { "reply", "thread=1&body=x&claim=done" },
-		{ "events", "after=-1" }, { "events", "after=1e3" }, { "events", "after=99999999999999999999" }, { "threads", "open=0" } };
+		{ "reply", "thread=1&body=%ff%fe" }, { "reply", "thread=1&body=%1b[2J" },
+		{ "reply", "thread=1&body=x&claim=done" }, { "events", "after=-1" }, { "events", "after=1e3" },
+		{ "events", "after=99999999999999999999" }, { "threads", "open=0" } };
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(rows); i++)
@@ -1490,7 +1495,8 @@ CHN_05_a_client_that_expects_a_word_gets_it(void **state)
 	(void)close(client);
 }
 
-/* CHAN-05: so many at once; the next waits, and one whose client went still counts until kraft has answered. */
+/* CHAN-05: so many at once; the next waits, and one whose client went still counts until kraft has answered.
+ */
 static void
 CHAN_05_more_calls_than_four_wait(void **state)
 {
@@ -1637,17 +1643,12 @@ main(void)
 		IN_LAB(a_listener_lives_as_long_as_its_channel), IN_LAB(OS_LCH_06_a_new_process_goes_on),
 		IN_LAB(it_is_confined_and_seen_to_be), IN_LAB(an_answer_that_nobody_asked_for_ends_it),
 		IN_LAB(CHAN_13_a_channel_is_of_the_same_user),
-		IN_LAB(CHN_05_a_call_is_read_here_and_answered_by_kraft),
-		IN_LAB(CHN_05_a_call_cut_at_every_byte),
-		IN_LAB(CHAN_02_no_header_crosses),
-		IN_LAB(CHAN_08_what_is_no_call_is_refused_with_its_route),
-		IN_LAB(CHAN_07_a_long_route_is_cut),
-		IN_LAB(CHAN_06_what_is_no_form_is_answered_here),
+		IN_LAB(CHN_05_a_call_is_read_here_and_answered_by_kraft), IN_LAB(CHN_05_a_call_cut_at_every_byte),
+		IN_LAB(CHAN_02_no_header_crosses), IN_LAB(CHAN_08_what_is_no_call_is_refused_with_its_route),
+		IN_LAB(CHAN_07_a_long_route_is_cut), IN_LAB(CHAN_06_what_is_no_form_is_answered_here),
 		IN_LAB(CHAN_05_a_large_body_is_counted_and_not_kept),
-		IN_LAB(CHN_05_a_client_that_expects_a_word_gets_it),
-		IN_LAB(CHAN_05_more_calls_than_four_wait),
-		IN_LAB(CHAN_05_slow_bodies_hold_no_host_up),
-		IN_LAB(a_large_answer_reaches_a_slow_client),
+		IN_LAB(CHN_05_a_client_that_expects_a_word_gets_it), IN_LAB(CHAN_05_more_calls_than_four_wait),
+		IN_LAB(CHAN_05_slow_bodies_hold_no_host_up), IN_LAB(a_large_answer_reaches_a_slow_client),
 		IN_LAB(an_answer_of_the_other_kind_ends_it),
 		IN_LAB(HTTP_12_a_head_has_thirty_seconds), /* last: only in a full-length run */
 	};
