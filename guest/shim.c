@@ -501,7 +501,7 @@ call_all(struct call *call)
 	size_t room = form_room(call);
 	char *form = kg_map(room), after[24];
 	uint64_t next = 0, last;
-	int status;
+	int status = FAILED;
 
 	if (!form) {
 		kg_say(2, "out of memory", NULL);

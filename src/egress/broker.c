@@ -477,7 +477,7 @@ may_be_called(struct kr_broker *b)
 {
 	int64_t full = b->calls_full_ms > b->now_ms ? b->calls_full_ms : b->now_ms;
 
-	if (full - b->now_ms > (KR_CALLS_BURST - 1) * KR_CALL_EVERY_MS)
+	if (full - b->now_ms > (int64_t)(KR_CALLS_BURST - 1) * KR_CALL_EVERY_MS)
 		return false;
 	b->calls_full_ms = full + KR_CALL_EVERY_MS;
 	return true;
