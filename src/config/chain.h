@@ -21,6 +21,7 @@ enum kr_task_kind {
 	KR_TASK_KINDS(X)
 #undef X
 };
+const char *kr_task_kind_name(enum kr_task_kind kind);
 
 /* What kraft does itself. name in YAML, what it does */
 #define KR_BUILTINS(X) X(TESTS, "tests") /* the repository's test_command, by sh -c */
@@ -29,6 +30,7 @@ enum kr_builtin {
 	KR_BUILTINS(X)
 #undef X
 };
+const char *kr_builtin_name(enum kr_builtin builtin);
 
 struct kr_task {
 	const char *id, *path;
@@ -42,7 +44,7 @@ struct kr_task {
 	struct kr_mark mark;
 };
 
-struct kr_step {
+struct kr_chain_step {
 	const char *id, *path;
 	struct kr_task *tasks;
 	size_t task_count;         /* at least 1 */
@@ -52,7 +54,7 @@ struct kr_step {
 };
 
 struct kr_steps {
-	struct kr_step *v;
+	struct kr_chain_step *v;
 	size_t n;
 };
 
@@ -71,7 +73,12 @@ struct kr_node {
 	size_t reject_to;          /* index of an exec node before it: `reject_to`, else the nearest one */
 };
 
-enum { KR_CHAIN_NODES = 64, KR_CHAIN_TASKS = 256 }; /* in one chain; more is refused */
+enum {
+	KR_CHAIN_NODES = 64,   /* in one chain; more is refused */
+	KR_CHAIN_TASKS = 256,  /* in one chain, repair tasks too */
+	KR_CHAIN_ID = 64,      /* letters of an id */
+	KR_CHAIN_FILES = 1000, /* in the directory of chains */
+};
 
 struct kr_chain {
 	const char *id, *description; /* description may be NULL */
@@ -82,6 +89,12 @@ struct kr_chain {
 	struct kr_node *nodes;
 	size_t node_count;            /* at least 1, an exec node among them before any gate */
 };
+
+/*
+ * A command's words as a POSIX shell would split them: blanks, quotes, backslash; operators, variables, globs, `~` and `#`
+ * are text. False when it cannot; `why` then continues "'command' ...".
+ */
+bool kr_words_split(struct kr_arena *arena, const char *text, struct kr_strs *out, const char **why);
 
 /* Pure; id: what it must be called (the file's name), NULL: anything valid. */
 int kr_chain_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *id, const char *text,

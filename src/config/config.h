@@ -81,6 +81,48 @@ struct kr_sandbox {
 	struct kr_mark mark;
 };
 
+/* bit, name in YAML */
+#define KR_GRANTS(X) X(COMMIT, "git-commit") X(REBASE, "git-rebase") X(PUSH, "git-push")
+enum kr_grant {
+#define X(grant, name) KR_GRANT_INDEX_##grant,
+	KR_GRANTS(X)
+#undef X
+		KR_GRANT_COUNT
+};
+const char *kr_grant_name(enum kr_grant grant);
+
+/* A bound or a budget; 0: the layer says nothing about it. name in YAML, unit */
+#define KR_BOUNDS(X)                                    \
+	X(ATTEMPTS, "max_attempts", "attempts")             \
+	X(TIMEOUT, "timeout_minutes", "minutes")            \
+	X(TIME_CAP, "time_cap_minutes", "minutes")          \
+	X(TOTAL_TIME_CAP, "total_time_cap_minutes", "minutes") \
+	X(TOKENS, "token_budget", "tokens")                 \
+	X(BUDGET, "budget_usd", "US dollars")
+enum kr_bound {
+#define X(bound, name, unit) KR_BOUND_##bound,
+	KR_BOUNDS(X)
+#undef X
+		KR_BOUND_COUNT
+};
+const char *kr_bound_name(enum kr_bound bound);
+
+/* What one layer of the policy says. policy/layers.h says what the layers come to together. */
+struct kr_policy_layer {
+	bool has_allowed_tools;            /* else: this layer lists none; an empty list allows none */
+	struct kr_strs allowed_tools, deny_tools;
+	unsigned grants;                   /* bits of 1 << enum kr_grant */
+	bool has_grants;
+	bool has_sandbox;
+	bool sandbox_is_false;
+	struct kr_sandbox sandbox;
+	bool has_allowed_harnesses;
+	struct kr_strs allowed_harnesses;
+	double bounds[KR_BOUND_COUNT];
+	const char *escalation_harness;    /* "claude", "item"; NULL: unset */
+	struct kr_mark mark;               /* line 0: the layer is not there */
+};
+
 struct kr_env_literal {
 	const char *name, *value;
 	struct kr_mark mark;
@@ -101,11 +143,13 @@ struct kr_repo {
 	const char *test_command;  /* NULL: undeclared; "": no tests */
 	struct kr_test_scope *test_scopes;
 	size_t test_scope_count;
-	struct kr_strs local_files, env_passthrough, deny_tools, steering;
+	struct kr_strs local_files, env_passthrough, steering;
 	struct kr_env_literal *env;
 	size_t env_count;
-	bool sandbox_is_false;    /* `sandbox: false` was written */
-	struct kr_sandbox sandbox; /* from `sandbox` or `policy.sandbox`, whichever was set */
+	/* The repository's layer: `policy`, with `sandbox` and `deny_tools` that may stand beside it. */
+	struct kr_policy_layer policy;
+	bool sandbox_is_false;     /* as in the layer */
+	struct kr_sandbox sandbox; /* as in the layer; a launch takes its walls from here */
 	struct kr_mark mark;      /* of the entry */
 };
 

@@ -7,40 +7,15 @@
 
 #include "config/config.h"
 
-/* bit, name in YAML */
-#define KR_GRANTS(X) X(COMMIT, "git-commit") X(REBASE, "git-rebase") X(PUSH, "git-push")
-enum kr_grant {
-	KR_GRANT_INDEX_COMMIT, KR_GRANT_INDEX_REBASE, KR_GRANT_INDEX_PUSH, KR_GRANT_COUNT
-};
+enum { KR_ATTEMPTS_MAX = 100 }; /* of a loop, wherever they are written */
 
-/* A bound or a budget; 0: the layer says nothing about it. name in YAML, unit */
-#define KR_BOUNDS(X)                                    \
-	X(ATTEMPTS, "max_attempts", "attempts")             \
-	X(TIMEOUT, "timeout_minutes", "minutes")            \
-	X(TIME_CAP, "time_cap_minutes", "minutes")          \
-	X(TOTAL_TIME_CAP, "total_time_cap_minutes", "minutes") \
-	X(TOKENS, "token_budget", "tokens")                 \
-	X(BUDGET, "budget_usd", "US dollars")
-enum kr_bound {
-#define X(bound, name, unit) KR_BOUND_##bound,
-	KR_BOUNDS(X)
+/* severity of a finding, name in YAML */
+#define KR_SEVERITIES(X) X(CRITICAL, "critical") X(IMPORTANT, "important") X(MINOR, "minor")
+enum kr_severity {
+#define X(severity, name) KR_SEVERITY_##severity,
+	KR_SEVERITIES(X)
 #undef X
-		KR_BOUND_COUNT
-};
-
-struct kr_policy_layer {
-	bool has_allowed_tools;            /* else: this layer lists none; an empty list allows none */
-	struct kr_strs allowed_tools, deny_tools;
-	unsigned grants;                   /* bits of 1 << enum kr_grant */
-	bool has_grants;
-	bool has_sandbox;
-	bool sandbox_is_false;
-	struct kr_sandbox sandbox;
-	bool has_allowed_harnesses;
-	struct kr_strs allowed_harnesses;
-	double bounds[KR_BOUND_COUNT];
-	const char *escalation_harness;    /* "claude", "item"; NULL: unset */
-	struct kr_mark mark;               /* line 0: the layer is not there */
+		KR_SEVERITY_COUNT
 };
 
 /* The host's policy.yaml; without a file the defaults hold. */
@@ -53,7 +28,18 @@ struct kr_policy_file {
 	unsigned auto_escalate_stuck_cap;  /* 3 */
 	unsigned auto_escalate_delay_s, auto_review_attempts, rate_limit_retries;
 	unsigned archive_after_days;       /* 0: never */
+	unsigned escalation_grants;        /* defaults.escalation_grants: bits as of a layer's grants; all three */
+	unsigned loop_severities;          /* findings.loop_severities: bits of 1 << enum kr_severity; critical, important */
 	double maxima[KR_BOUND_COUNT];     /* of a work item; 0: none */
+	/* Of each node, step and task; kr_policy_maxima says which hold where. */
+	double node_maxima[KR_BOUND_COUNT], step_maxima[KR_BOUND_COUNT], task_maxima[KR_BOUND_COUNT];
 };
+
+/* Pure. An empty document is the defaults; one with anything in it must have `default`. `file` is only used in errors. */
+int kr_policy_file_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *bytes,
+	size_t n, struct kr_policy_file *out, struct kr_error *err);
+/* Reads <config_dir>/policy.yaml; a missing file is the defaults, an unreadable one an error. */
+int kr_policy_file_load(struct kr_arena *arena, const struct kr_places *places, struct kr_policy_file *out,
+	struct kr_error *err);
 
 #endif

@@ -5,12 +5,8 @@
  * written for it (CFG-06). A missing file is an empty list; a file that cannot be read is an error. Nothing
  * of the host is asked but the file's own bytes.
  */
-#include <errno.h>
-#include <fcntl.h>
-
 #include "config/schema.h"
 
-#include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
 
@@ -63,7 +59,8 @@ kr_fault_inside(const char *text)
 	return NULL;
 }
 
-/* Where a member stands. Not the root itself, and nothing that git takes for its own; no byte that ends a line. */
+/* Where a member stands. Not the root itself, and nothing that git takes for its own; no byte that ends a
+ * line. */
 const char *
 kr_fault_member(const char *text)
 {
@@ -100,29 +97,6 @@ kr_fault_local_file(const char *text)
 	if (strcmp(text, ".git") == 0 || kr_text_has_prefix(text, ".git/"))
 		return "is part of git's own directory";
 	return NULL;
-}
-
-const char *
-kr_fault_tool(const char *text)
-{
-	static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-
-	return *text && !text[strspn(text, name)] ? NULL
-											  : "is not a bare tool name, such as Bash or mcp__server__tool";
-}
-
-const char *
-kr_fault_grant(const char *text)
-{
-	return strcmp(text, "git-commit") == 0 || strcmp(text, "git-rebase") == 0 || strcmp(text, "git-push") == 0
-			   ? NULL
-			   : "is not a grant: git-commit, git-rebase or git-push";
-}
-
-const char *
-kr_fault_escalation(const char *text)
-{
-	return strcmp(text, "claude") == 0 || strcmp(text, "item") == 0 ? NULL : "is neither claude nor item";
 }
 
 const char *
@@ -246,13 +220,6 @@ kr_env_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_
 }
 
 int
-kr_policy_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
-{
-	(void)key;
-	return kr_section_read(c, KR_IN_POLICY, node, target);
-}
-
-int
 kr_review_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	(void)key;
@@ -260,30 +227,6 @@ kr_review_read(struct kr_config *c, const struct kr_key *key, const struct kr_ya
 	if (kr_section_read(c, KR_IN_REVIEW, node, NULL) < 0)
 		return -1;
 	return node->count == 1 ? 0 : kr_config_fail(c, node, "'automated_review' takes either bot or check");
-}
-
-/* `sandbox` and `policy.sandbox` both come here (CFG-07). */
-int
-kr_repo_sandbox_read(
-	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
-{
-	struct kr_repo *repo = target;
-
-	(void)key;
-	if (repo->sandbox.kind != KR_SANDBOX_NONE || repo->sandbox_is_false) {
-		kr_config_fail(c, node, "the sandbox is set in 'sandbox' and in 'policy.sandbox', on lines %u and %u",
-			repo->sandbox.mark.line, node->start.line);
-		return kr_hint(c->err, "keep one of them");
-	}
-	if (kr_yaml_value(node) == KR_VALUE_MAPPING)
-		return kr_sandbox_read(c, node, &repo->sandbox);
-	if (node->text[0] != 'f' && node->text[0] != 'F') {
-		kr_config_fail(c, node, "'sandbox' must be a mapping, or false, not true");
-		return kr_hint(c->err, "write sandbox: {kind: os, network: {runtime: {allow: []}}}");
-	}
-	repo->sandbox_is_false = true;
-	repo->sandbox.mark = kr_config_mark(node);
-	return 0;
 }
 
 /* ---- workspaces ---- */
@@ -469,6 +412,10 @@ read_entry(struct kr_config *c, const struct kr_yaml_node *entry, struct kr_repo
 		return -1;
 	if (!repo->name)
 		repo->name = kr_path_basename(repo->path);
+	if (!repo->policy.mark.line && (repo->policy.has_sandbox || repo->policy.deny_tools.n))
+		repo->policy.mark = repo->mark;
+	repo->sandbox_is_false = repo->policy.sandbox_is_false;
+	repo->sandbox = repo->policy.sandbox;
 	repos->repo_count++;
 	return 0;
 }
@@ -497,21 +444,19 @@ kr_repos_parse(struct kr_arena *arena, const char *file, const char *bytes, size
 	struct kr_repos *repos = kr_arena_new(arena, struct kr_repos);
 	struct kr_yaml doc = { 0 };
 	struct kr_config c = {
-		.arena = arena, .doc = &doc, .places = places, .err = err, .warnings = &repos->warnings
+		.arena = arena,
+		.doc = &doc,
+		.files = KR_IN_REPOS,
+		.places = places,
+		.err = err,
+		.warnings = &repos->warnings,
 	};
 
 	repos->file = kr_arena_dup(arena, file);
-	if (kr_yaml_parse(arena, file, bytes, n, &doc, err) < 0)
+	if (kr_config_parse(&c, file, bytes, n, &doc, "'repos:' and list the repositories below") < 0)
 		return NULL;
-	if (!doc.root || kr_yaml_value(doc.root) == KR_VALUE_NULL)
-		return repos;
-	if (kr_yaml_value(doc.root) != KR_VALUE_MAPPING) {
-		kr_config_fail(
-			&c, doc.root, "the file must be a mapping, not %s", kr_yaml_value_words(kr_yaml_value(doc.root)));
-		kr_hint(err, "begin it with 'repos:' and list the repositories below");
-		return NULL;
-	}
-	if (kr_section_read(&c, KR_IN_TOP, doc.root, repos) < 0 || resolve_workspaces(&c, repos) < 0)
+	if (doc.root &&
+		(kr_section_read(&c, KR_IN_TOP, doc.root, repos) < 0 || resolve_workspaces(&c, repos) < 0))
 		return NULL;
 	return repos;
 }
@@ -519,32 +464,18 @@ kr_repos_parse(struct kr_arena *arena, const char *file, const char *bytes, size
 const struct kr_repos *
 kr_repos_load(struct kr_arena *arena, const struct kr_places *places, struct kr_error *err)
 {
-	const char *file = kr_path_join(arena, places->config_dir, "repos.yaml");
-	struct kr_error own = { 0 }, *e = err ? err : &own;
-	struct kr_buf buf KR_CLEANUP(kr_buf_fini) =
-		KR_BUF(KR_CONFIG_FILE_BYTES + 1); /* the parser refuses the last byte */
-	const char *bytes;
+	const char *file = kr_path_join(arena, places->config_dir, "repos.yaml"), *bytes;
+	bool is_missing;
+	size_t n;
 
 	if (!file) {
-		kr_fail(e, KR_E_LIMIT, "the path of '%s' is too long", places->config_dir);
+		kr_fail(err, KR_E_LIMIT, "the path of '%s' is too long", places->config_dir);
 		return NULL;
 	}
-	if (kr_file_read_at(AT_FDCWD, file, &buf, e) < 0 && e->code != KR_E_LIMIT) {
-		if (e->sys_errno == ENOENT) {
-			*e = (struct kr_error){ 0 };
-			return kr_repos_parse(arena, file, "", 0, places, e);
-		}
-		e->code = KR_E_CONFIG;
-		kr_hint(e, "nothing runs until the list of repositories can be read");
+	if (kr_config_load(arena, file, "nothing runs until the list of repositories can be read", &bytes, &n,
+			&is_missing, err) < 0)
 		return NULL;
-	}
-	/* One that is too large may not have filled the buffer to the byte; it is refused for its size all the
-	 * same. */
-	if (buf.overflow)
-		while (buf.len <= KR_CONFIG_FILE_BYTES)
-			kr_buf_add(&buf, "\n", 1);
-	bytes = buf.data ? buf.data : "";
-	return kr_repos_parse(arena, file, kr_arena_dup_n(arena, bytes, buf.len), buf.len, places, e);
+	return kr_repos_parse(arena, file, bytes, n, places, err);
 }
 
 const struct kr_repo *

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 
 #include "base/text.h"
+#include "config/policy_file.h"
 
 enum { NEAR = 2, QUOTE_BYTES = 120 };
 
@@ -24,7 +25,70 @@ enum { NEAR = 2, QUOTE_BYTES = 120 };
 #define SCOPE(member) offsetof(struct kr_test_scope, member)
 #define WORKSPACE(member) offsetof(struct kr_workspace, member)
 #define MEMBER(member) offsetof(struct kr_member, member)
+#define HOST(member) offsetof(struct kr_policy_file, member)
+#define LAYER(member) offsetof(struct kr_policy_layer, member)
+#define CHAIN(member) offsetof(struct kr_chain, member)
+#define NODE(member) offsetof(struct kr_node, member)
+#define STEP(member) offsetof(struct kr_chain_step, member)
+#define TASK(member) offsetof(struct kr_task, member)
+#define EXEC (1u << KR_NODE_EXEC)
+#define GATE (1u << KR_NODE_GATE)
+#define COMMAND (1u << KR_TASK_COMMAND)
+#define AGENT (1u << KR_TASK_AGENT)
+#define BUILTIN (1u << KR_TASK_BUILTIN)
 #define NONE KR_NO_FIELD
+
+/* A bound in an array of them that begins at `bounds`. */
+#define BOUND(in, bounds, bound, name, type, help)                                                         \
+	{                                                                                                      \
+		KR_IN_##in, name, type, "null", help, 0, true, (bounds) + KR_BOUND_##bound * sizeof(double), NULL, \
+			kr_bound_read                                                                                  \
+	}
+#define BOUND_KEYS(in, bounds)                                                                         \
+	BOUND(in, bounds, ATTEMPTS, "max_attempts", KR_KEY_INTEGER, "attempts of a task"),                 \
+		BOUND(in, bounds, TIMEOUT, "timeout_minutes", KR_KEY_NUMBER, "time of one session"),           \
+		BOUND(in, bounds, TIME_CAP, "time_cap_minutes", KR_KEY_NUMBER, "time of a task"),              \
+		BOUND(in, bounds, TOTAL_TIME_CAP, "total_time_cap_minutes", KR_KEY_NUMBER, "time of an item"), \
+		BOUND(in, bounds, TOKENS, "token_budget", KR_KEY_INTEGER, "tokens of an item"),                \
+		BOUND(in, bounds, BUDGET, "budget_usd", KR_KEY_NUMBER, "money of an item")
+/* The keys of a layer that lies at `layer` in the section's struct. */
+#define LAYER_KEYS(in, layer)                                                                                \
+	{ KR_IN_##in, "allowed_tools", KR_KEY_STRINGS, "null", "the only tools that agents may use", 0, true,    \
+		layer, kr_fault_tool, kr_allowed_read },                                                             \
+		{ KR_IN_##in, "deny_tools", KR_KEY_STRINGS, "[]", "tools that agents may not use", 0, false,         \
+			(layer) + LAYER(deny_tools), kr_fault_tool, NULL },                                              \
+		{ KR_IN_##in, "grants", KR_KEY_STRINGS, "[]", "what agents may do with git", 0, false, layer,        \
+			kr_fault_grant, kr_grants_read },                                                                \
+		{ KR_IN_##in, "sandbox", KR_KEY_SANDBOX, "null", "the walls around its workers", 0, true, layer,     \
+			NULL, kr_layer_sandbox_read },                                                                   \
+		{ KR_IN_##in, "allowed_harnesses", KR_KEY_STRINGS, "null", "the only harnesses that may run", 0,     \
+			true, layer, kr_fault_empty, kr_allowed_read },                                                  \
+		BOUND_KEYS(in, (layer) + LAYER(bounds)),                                                             \
+	{                                                                                                        \
+		KR_IN_##in, "escalation_harness", KR_KEY_STRING, "item", "who helps a stopped item: claude or item", \
+			0, false, (layer) + LAYER(escalation_harness), kr_fault_escalation, NULL                         \
+	}
+#define POLICY_KEY(in, field)                                                                          \
+	{                                                                                                  \
+		KR_IN_##in, "policy", KR_KEY_MAPPING, "null", "its layer of the policy", 0, true, field, NULL, \
+			kr_policy_read                                                                             \
+	}
+#define SKIPPABLE_KEY(in, field)                                                                             \
+	{                                                                                                        \
+		KR_IN_##in, "skippable", KR_KEY_BOOL, "true", "whether a person may skip it", 0, false, field, NULL, \
+			NULL                                                                                             \
+	}
+#define TASKS_KEYS(in, kinds)                                                                             \
+	{ KR_IN_##in, "tasks", KR_KEY_LIST, "null", "what is done, all together", kinds, false, NONE, NULL,   \
+		kr_later_read },                                                                                  \
+	{                                                                                                     \
+		KR_IN_##in, "steps", KR_KEY_LIST, "null", "what is done, one step after the other", kinds, false, \
+			NONE, NULL, kr_later_read                                                                     \
+	}
+#define UNBUILT(in, name)                                                                                 \
+	{                                                                                                     \
+		KR_IN_##in, name, KR_KEY_UNBUILT, "null", "not built into this kraft", 0, false, NONE, NULL, NULL \
+	}
 
 /* section, name, type, default, help, kinds, nullable, field, fault, read */
 const struct kr_key kr_keys[] = {
@@ -70,14 +134,14 @@ const struct kr_key kr_keys[] = {
 		kr_env_read },
 	{ KR_IN_REPO, "env_passthrough", KR_KEY_STRINGS, "[]", "names of our own variables that workers get too",
 		0, false, REPO(env_passthrough), kr_fault_env_name, NULL },
-	{ KR_IN_REPO, "policy", KR_KEY_MAPPING, "null", "the repository's layer of the policy", 0, true, NONE,
-		NULL, kr_policy_read },
+	{ KR_IN_REPO, "policy", KR_KEY_MAPPING, "null", "the repository's layer of the policy", 0, true,
+		REPO(policy), NULL, kr_policy_read },
 	{ KR_IN_REPO, "deny_tools", KR_KEY_STRINGS, "[]", "tools that agents may not use", 0, false,
-		REPO(deny_tools), kr_fault_tool, NULL },
+		REPO(policy.deny_tools), kr_fault_tool, NULL },
 	{ KR_IN_REPO, "steering", KR_KEY_STRINGS, "[]", "names of steering documents", 0, false, REPO(steering),
 		kr_fault_empty, NULL },
-	{ KR_IN_REPO, "sandbox", KR_KEY_SANDBOX, "null", "the walls around its workers", 0, true, NONE, NULL,
-		kr_repo_sandbox_read },
+	{ KR_IN_REPO, "sandbox", KR_KEY_SANDBOX, "null", "the walls around its workers", 0, true, REPO(policy),
+		NULL, kr_layer_sandbox_read },
 	{ KR_IN_REPO, "automated_review", KR_KEY_MAPPING, "null", "the bot or the check that reviews", 0, true,
 		NONE, NULL, kr_review_read },
 	{ KR_IN_REPO, "ci_checks", KR_KEY_BOOL, "true", "whether the forge's checks count", 0, false,
@@ -93,26 +157,7 @@ const struct kr_key kr_keys[] = {
 	{ KR_IN_REVIEW, "check", KR_KEY_STRING, "unset", "the reviewing check's name", 0, false, NONE,
 		kr_fault_empty, NULL },
 
-	{ KR_IN_POLICY, "allowed_tools", KR_KEY_STRINGS, "null", "the only tools that agents may use", 0, true,
-		NONE, kr_fault_tool, NULL },
-	{ KR_IN_POLICY, "deny_tools", KR_KEY_STRINGS, "[]", "tools that agents may not use", 0, false,
-		REPO(deny_tools), kr_fault_tool, NULL },
-	{ KR_IN_POLICY, "grants", KR_KEY_STRINGS, "[]", "what agents may do with git", 0, false, NONE,
-		kr_fault_grant, NULL },
-	{ KR_IN_POLICY, "sandbox", KR_KEY_SANDBOX, "null", "the walls around its workers", 0, true, NONE, NULL,
-		kr_repo_sandbox_read },
-	{ KR_IN_POLICY, "allowed_harnesses", KR_KEY_STRINGS, "null", "the only harnesses that may run", 0, true,
-		NONE, kr_fault_empty, NULL },
-	{ KR_IN_POLICY, "max_attempts", KR_KEY_INTEGER, "null", "attempts of a task", 0, true, NONE, NULL, NULL },
-	{ KR_IN_POLICY, "timeout_minutes", KR_KEY_NUMBER, "null", "time of one session", 0, true, NONE, NULL,
-		NULL },
-	{ KR_IN_POLICY, "time_cap_minutes", KR_KEY_NUMBER, "null", "time of a task", 0, true, NONE, NULL, NULL },
-	{ KR_IN_POLICY, "total_time_cap_minutes", KR_KEY_NUMBER, "null", "time of an item", 0, true, NONE, NULL,
-		NULL },
-	{ KR_IN_POLICY, "token_budget", KR_KEY_INTEGER, "null", "tokens of an item", 0, true, NONE, NULL, NULL },
-	{ KR_IN_POLICY, "budget_usd", KR_KEY_NUMBER, "null", "money of an item", 0, true, NONE, NULL, NULL },
-	{ KR_IN_POLICY, "escalation_harness", KR_KEY_STRING, "item", "who helps a stopped item: claude or item",
-		0, false, NONE, kr_fault_escalation, NULL },
+	LAYER_KEYS(POLICY, (size_t)0),
 
 	{ KR_IN_SANDBOX, "kind", KR_KEY_STRING, "", "os, docker or kit", 0, false, NONE, NULL, NULL },
 	{ KR_IN_SANDBOX, "network", KR_KEY_MAPPING, "{}", "the hosts that each phase may reach", OS | DOCKER,
@@ -181,11 +226,152 @@ const struct kr_key kr_keys[] = {
 		MEMBER(repository), kr_fault_id, NULL },
 	{ KR_IN_MEMBER, "path", KR_KEY_STRING, "", "where it stands below the root", 0, false, MEMBER(path),
 		kr_fault_member, NULL },
+
+	{ KR_IN_HOST, "default", KR_KEY_MAPPING, "", "what holds where no layer says: attempts, wall_clock_s", 0,
+		false, (size_t)0, NULL, kr_default_read },
+	{ KR_IN_HOST, "defaults", KR_KEY_MAPPING, "{}", "the host's layer of the policy", 0, true, (size_t)0,
+		NULL, kr_defaults_read },
+	{ KR_IN_HOST, "maxima", KR_KEY_MAPPING, "{}", "what no bound may be above, by level", 0, true, (size_t)0,
+		NULL, kr_maxima_read },
+	{ KR_IN_HOST, "max_concurrent", KR_KEY_INTEGER, "3", "sessions at a time", 0, false, HOST(max_concurrent),
+		NULL, kr_count_read },
+	{ KR_IN_HOST, "auto_escalate_stuck", KR_KEY_BOOL, "true", "whether a stuck item is helped by itself", 0,
+		false, HOST(auto_escalate_stuck), NULL, NULL },
+	{ KR_IN_HOST, "auto_escalate_stuck_cap", KR_KEY_INTEGER, "3", "how many times", 0, false,
+		HOST(auto_escalate_stuck_cap), NULL, kr_count_or_none_read },
+	{ KR_IN_HOST, "auto_escalate_delay_s", KR_KEY_INTEGER, "0", "seconds before that", 0, false,
+		HOST(auto_escalate_delay_s), NULL, kr_count_or_none_read },
+	{ KR_IN_HOST, "auto_review_attempts", KR_KEY_INTEGER, "1", "attempts of an automated review", 0, false,
+		HOST(auto_review_attempts), NULL, kr_count_or_none_read },
+	{ KR_IN_HOST, "rate_limit_retries", KR_KEY_INTEGER, "5", "retries when a provider asks to wait", 0, false,
+		HOST(rate_limit_retries), NULL, kr_count_or_none_read },
+	{ KR_IN_HOST, "forge_cli_timeout_s", KR_KEY_INTEGER, "120", "seconds of a call of the forge's program", 0,
+		false, NONE, NULL, kr_count_read },
+	{ KR_IN_HOST, "forge_poll_s", KR_KEY_INTEGER, "300",
+		"seconds between two looks at the forge, at least 30", 0, false, NONE, NULL, kr_poll_read },
+	{ KR_IN_HOST, "findings", KR_KEY_MAPPING, "{}", "which findings open a fix loop", 0, true, (size_t)0,
+		NULL, kr_findings_read },
+	{ KR_IN_HOST, "budget", KR_KEY_MAPPING, "{}", "US dollars: of an item, of a day", 0, true, NONE, NULL,
+		kr_budget_read },
+	{ KR_IN_HOST, "archive", KR_KEY_MAPPING, "{}", "when ended items are put away", 0, true, (size_t)0, NULL,
+		kr_archive_read },
+	UNBUILT(HOST, "loops"),
+
+	{ KR_IN_DEFAULT, "attempts", KR_KEY_INTEGER, "", "attempts of a fix loop, 1 to 100", 0, false,
+		HOST(attempts), NULL, kr_attempts_read },
+	{ KR_IN_DEFAULT, "wall_clock_s", KR_KEY_INTEGER, "", "seconds of one session", 0, false,
+		HOST(wall_clock_s), NULL, kr_count_read },
+
+	LAYER_KEYS(DEFAULTS, HOST(layer)),
+	{ KR_IN_DEFAULTS, "escalation_grants", KR_KEY_STRINGS, "[git-commit, git-rebase, git-push]",
+		"what an escalation turn may do with git too", 0, false, HOST(escalation_grants), kr_fault_grant,
+		kr_grant_bits_read },
+
+	{ KR_IN_FINDINGS, "loop_severities", KR_KEY_STRINGS, "[critical, important]",
+		"the severities that open a fix loop", 0, false, HOST(loop_severities), kr_fault_severity,
+		kr_severities_read },
+
+	{ KR_IN_BUDGET, "work_item_usd", KR_KEY_NUMBER, "null", "money of an item", 0, true, NONE, NULL,
+		kr_bound_read },
+	{ KR_IN_BUDGET, "daily_usd", KR_KEY_NUMBER, "null", "money of a day", 0, true, NONE, NULL,
+		kr_bound_read },
+
+	{ KR_IN_ARCHIVE, "after_days", KR_KEY_INTEGER, "null", "days after which an ended item is put away", 0,
+		true, HOST(archive_after_days), NULL, kr_count_or_none_read },
+
+	{ KR_IN_MAXIMA, "work_item", KR_KEY_MAPPING, "{}", "of a work item", 0, true, HOST(maxima), NULL,
+		kr_maximum_read },
+	{ KR_IN_MAXIMA, "nodes", KR_KEY_MAPPING, "{}", "of each node", 0, true, HOST(node_maxima), NULL,
+		kr_maximum_read },
+	{ KR_IN_MAXIMA, "steps", KR_KEY_MAPPING, "{}", "of each step", 0, true, HOST(step_maxima), NULL,
+		kr_maximum_read },
+	{ KR_IN_MAXIMA, "tasks", KR_KEY_MAPPING, "{}", "of each task", 0, true, HOST(task_maxima), NULL,
+		kr_maximum_read },
+
+	BOUND_KEYS(MAXIMUM, (size_t)0),
+
+	{ KR_IN_CHAIN, "id", KR_KEY_STRING, "", "the file's name without .yaml", 0, false, CHAIN(id),
+		kr_fault_chain_id, NULL },
+	{ KR_IN_CHAIN, "description", KR_KEY_STRING, "null", "one line for people", 0, true, CHAIN(description),
+		NULL, NULL },
+	{ KR_IN_CHAIN, "nodes", KR_KEY_LIST, "", "what is done, in order", 0, false, NONE, NULL, kr_later_read },
+	POLICY_KEY(CHAIN, CHAIN(policy)),
+
+	{ KR_IN_NODE, "id", KR_KEY_STRING, "", "small letters, digits, _ and -; a letter first", 0, false,
+		NODE(id), kr_fault_chain_id, NULL },
+	{ KR_IN_NODE, "kind", KR_KEY_STRING, "", "exec or gate", 0, false, NONE, NULL, NULL },
+	TASKS_KEYS(NODE, EXEC),
+	{ KR_IN_NODE, "on_failure", KR_KEY_MAPPING, "null", "tasks that run once when the node fails", EXEC, true,
+		NONE, NULL, kr_later_read },
+	{ KR_IN_NODE, "fix_loop", KR_KEY_MAPPING, "null", "tasks that repair, and how many times", EXEC, true,
+		NONE, NULL, kr_later_read },
+	{ KR_IN_NODE, "message", KR_KEY_STRING, "null", "what the person who decides is told", GATE, true,
+		NODE(message), kr_fault_empty, NULL },
+	{ KR_IN_NODE, "reject_to", KR_KEY_STRING, "the nearest exec node before",
+		"the exec node that a rejection goes back to", GATE, false, NONE, kr_fault_chain_id, NULL },
+	POLICY_KEY(NODE, NODE(policy)),
+	SKIPPABLE_KEY(NODE, NODE(is_skippable)),
+	UNBUILT(NODE, "extends"),
+	UNBUILT(NODE, "escalation"),
+	UNBUILT(NODE, "on_base_changed"),
+	UNBUILT(NODE, "read_only"),
+	UNBUILT(NODE, "artifact"),
+	UNBUILT(NODE, "artifact_required"),
+	UNBUILT(NODE, "timeout"),
+	UNBUILT(NODE, "auto_review"),
+	UNBUILT(NODE, "chain_finalized"),
+
+	{ KR_IN_STEP, "id", KR_KEY_STRING, "", "small letters, digits, _ and -; a letter first", 0, false,
+		STEP(id), kr_fault_step_id, NULL },
+	{ KR_IN_STEP, "tasks", KR_KEY_LIST, "", "what is done, all together", 0, false, NONE, NULL,
+		kr_later_read },
+	POLICY_KEY(STEP, STEP(policy)),
+	SKIPPABLE_KEY(STEP, STEP(is_skippable)),
+	UNBUILT(STEP, "extends"),
+
+	{ KR_IN_TASK, "id", KR_KEY_STRING, "", "small letters, digits, _ and -; a letter first", 0, false,
+		TASK(id), kr_fault_chain_id, NULL },
+	{ KR_IN_TASK, "kind", KR_KEY_STRING, "", "subprocess, agent or builtin", 0, false, NONE, NULL, NULL },
+	{ KR_IN_TASK, "command", KR_KEY_STRING, "", "the command and its arguments; no shell reads it", COMMAND,
+		false, TASK(command), kr_fault_empty, NULL },
+	{ KR_IN_TASK, "harness", KR_KEY_STRING, "", "the agent that is started", AGENT, false, TASK(harness),
+		kr_fault_chain_id, NULL },
+	{ KR_IN_TASK, "prompt", KR_KEY_STRING, "", "what it is told", AGENT, false, TASK(prompt), kr_fault_empty,
+		NULL },
+	{ KR_IN_TASK, "model", KR_KEY_STRING, "null", "the harness's model", AGENT, true, TASK(model),
+		kr_fault_empty, NULL },
+	{ KR_IN_TASK, "effort", KR_KEY_STRING, "null", "how hard it thinks", AGENT, true, TASK(effort),
+		kr_fault_empty, NULL },
+	{ KR_IN_TASK, "builtin", KR_KEY_STRING, "", "what kraft does itself: tests", BUILTIN, false,
+		TASK(builtin), NULL, kr_builtin_read },
+	POLICY_KEY(TASK, TASK(policy)),
+	SKIPPABLE_KEY(TASK, TASK(is_skippable)),
+	UNBUILT(TASK, "extends"),
+	UNBUILT(TASK, "scope"),
+	UNBUILT(TASK, "on_failure"),
+	UNBUILT(TASK, "skill"),
+	UNBUILT(TASK, "produces"),
+	UNBUILT(TASK, "profile"),
+	UNBUILT(TASK, "fallback"),
+	UNBUILT(TASK, "inputs"),
+
+	TASKS_KEYS(FIX_LOOP, 0),
+	{ KR_IN_FIX_LOOP, "max_attempts", KR_KEY_INTEGER, "the policy's", "how many times, 1 to 100", 0, false,
+		NODE(fix_attempts), NULL, kr_attempts_read },
+	UNBUILT(FIX_LOOP, "judge"),
+
+	TASKS_KEYS(RECOVERY, 0),
 };
 const size_t kr_key_count = KR_COUNT(kr_keys);
 
 static const char *const section_words[] = {
-#define X(section, words) [KR_IN_##section] = words,
+#define X(section, words, files) [KR_IN_##section] = words,
+	KR_SECTIONS(X)
+#undef X
+};
+
+static const unsigned section_files[] = {
+#define X(section, words, files) [KR_IN_##section] = files,
 	KR_SECTIONS(X)
 #undef X
 };
@@ -204,6 +390,7 @@ static const struct {
 	[KR_KEY_STRINGS] = { "a list of strings", 1u << KR_VALUE_LIST },
 	[KR_KEY_MAPPING] = { "a mapping", 1u << KR_VALUE_MAPPING },
 	[KR_KEY_SANDBOX] = { "a mapping, or false", 1u << KR_VALUE_MAPPING | 1u << KR_VALUE_BOOL },
+	[KR_KEY_UNBUILT] = { "away", ~0u },
 };
 _Static_assert(KR_COUNT(types) == KR_KEY_TYPE_COUNT, "one row per type");
 
@@ -345,12 +532,9 @@ read_plain(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_n
 		return 0;
 	case KR_KEY_STRINGS:
 		return read_strings(c, key, node, field);
-	case KR_KEY_INTEGER:
-	case KR_KEY_NUMBER:
-		if (strspn(node->text, "0123456789.") == strlen(node->text) &&
-			strspn(node->text, "0.") != strlen(node->text))
-			return 0;
-		return kr_config_fail(c, node, "'%s' must be larger than 0", key->name);
+	case KR_KEY_UNBUILT:
+		kr_config_fail(c, node->key, "'%s' is not built into this kraft", key->name);
+		return kr_hint(c->err, "take the key away: it would be without effect");
 	default:
 		KR_BUG_IF(true);
 	}
@@ -379,10 +563,39 @@ read_value(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_n
 
 /* ---- keys ---- */
 
+static unsigned
+kind_in(const struct kr_config *c, enum kr_section section)
+{
+	return section == KR_IN_SANDBOX ? c->kind : section == KR_IN_NODE ? c->node_kind : c->task_kind;
+}
+
+static const char *
+kind_words(const struct kr_config *c, enum kr_section section)
+{
+	if (section == KR_IN_SANDBOX)
+		return kr_sandbox_kind_name(c->kind);
+	if (section == KR_IN_NODE)
+		return c->node_kind == KR_NODE_GATE ? "gate" : "exec";
+	return kr_task_kind_name(c->task_kind);
+}
+
+static bool
+has_kinds(enum kr_section section)
+{
+	return section == KR_IN_SANDBOX || section == KR_IN_NODE || section == KR_IN_TASK;
+}
+
 static bool
 is_taken(const struct kr_config *c, const struct kr_key *key)
 {
-	return key->section != KR_IN_SANDBOX || !key->kinds || key->kinds >> c->kind & 1;
+	return !key->kinds || key->kinds >> kind_in(c, key->section) & 1;
+}
+
+/* What a message may advise to write. */
+static bool
+is_offered(const struct kr_config *c, const struct kr_key *key)
+{
+	return key->type != KR_KEY_UNBUILT && is_taken(c, key);
 }
 
 const struct kr_key *
@@ -403,7 +616,7 @@ nearest(const struct kr_config *c, enum kr_section section, const char *name)
 	for (size_t i = 0; i < kr_key_count; i++) {
 		unsigned distance;
 
-		if (kr_keys[i].section != section || !is_taken(c, &kr_keys[i]))
+		if (kr_keys[i].section != section || !is_offered(c, &kr_keys[i]))
 			continue;
 		distance = kr_text_distance(name, kr_keys[i].name, NEAR);
 		if (distance < best_distance) {
@@ -414,12 +627,13 @@ nearest(const struct kr_config *c, enum kr_section section, const char *name)
 	return best;
 }
 
-/* A key of that name in another place, to tell where it belongs; NULL when there is none. */
+/* A key of that name in another place of this file, to tell where it belongs; NULL when there is none. */
 static const struct kr_key *
-find_elsewhere(enum kr_section section, const char *name)
+find_elsewhere(const struct kr_config *c, enum kr_section section, const char *name)
 {
 	for (size_t i = 0; i < kr_key_count; i++)
-		if (kr_keys[i].section != section && strcmp(kr_keys[i].name, name) == 0)
+		if (kr_keys[i].section != section && kr_keys[i].type != KR_KEY_UNBUILT &&
+			section_files[kr_keys[i].section] & c->files && strcmp(kr_keys[i].name, name) == 0)
 			return &kr_keys[i];
 	return NULL;
 }
@@ -430,10 +644,11 @@ hint_keys(struct kr_config *c, enum kr_section section)
 	struct kr_buf list = KR_BUF(400);
 
 	for (size_t i = 0; i < kr_key_count; i++)
-		if (kr_keys[i].section == section && is_taken(c, &kr_keys[i]) && strcmp(kr_keys[i].name, "kind") != 0)
+		if (kr_keys[i].section == section && is_offered(c, &kr_keys[i]) &&
+			strcmp(kr_keys[i].name, "kind") != 0)
 			kr_buf_addf(&list, "%s%s", list.len ? ", " : "", kr_keys[i].name);
-	if (section == KR_IN_SANDBOX)
-		kr_hint(c->err, "kind: %s takes %s", kr_sandbox_kind_name(c->kind), list.data);
+	if (has_kinds(section))
+		kr_hint(c->err, "kind: %s takes %s", kind_words(c, section), list.data);
 	else
 		kr_hint(c->err, "%s takes %s", section_words[section], list.data);
 	kr_buf_fini(&list);
@@ -451,7 +666,7 @@ warn_unknown(struct kr_config *c, const struct kr_yaml_node *key)
 static int
 unknown_key(struct kr_config *c, enum kr_section section, const struct kr_yaml_node *key)
 {
-	const struct kr_key *elsewhere = find_elsewhere(section, key->text);
+	const struct kr_key *elsewhere = find_elsewhere(c, section, key->text);
 	const struct kr_key *near = nearest(c, section, key->text);
 
 	/* A key of the sandbox that slid out of it would leave the walls lower than they were meant: never a
@@ -472,10 +687,10 @@ unknown_key(struct kr_config *c, enum kr_section section, const struct kr_yaml_n
 }
 
 static int
-refused_key(struct kr_config *c, const struct kr_yaml_node *key)
+refused_key(struct kr_config *c, enum kr_section section, const struct kr_yaml_node *key)
 {
-	kr_config_fail(c, key, "kind: %s takes no %s", kr_sandbox_kind_name(c->kind), key->text);
-	return hint_keys(c, KR_IN_SANDBOX);
+	kr_config_fail(c, key, "kind: %s takes no %s", kind_words(c, section), key->text);
+	return hint_keys(c, section);
 }
 
 static int
@@ -499,7 +714,7 @@ kr_section_read(struct kr_config *c, enum kr_section section, const struct kr_ya
 		const struct kr_key *key = kr_key_find(section, value->key->text);
 
 		if (!key                ? unknown_key(c, section, value->key) < 0
-			: !is_taken(c, key) ? refused_key(c, value->key) < 0
+			: !is_taken(c, key) ? refused_key(c, section, value->key) < 0
 								: read_value(c, key, value, target) < 0)
 			return -1;
 	}

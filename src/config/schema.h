@@ -1,31 +1,49 @@
 /*
  * The keys of the configuration files: one table of where a key stands, its type, its default and its help;
  * and the one reader that walks a mapping along it. What a key's value must be beyond its type stands beside
- * the struct it fills, in repos.c and sandbox.c.
+ * the struct it fills, in repos.c, sandbox.c, policy_file.c and chain.c.
  */
 #ifndef KR_CONFIG_SCHEMA_H
 #define KR_CONFIG_SCHEMA_H
 
+#include "config/chain.h"
 #include "config/yaml.h"
 
-/* section, how messages name it */
-#define KR_SECTIONS(X)               \
-	X(TOP, "the file")               \
-	X(REPO, "a repository's entry")  \
-	X(SCOPE, "'test_scopes'")        \
-	X(REVIEW, "'automated_review'")  \
-	X(POLICY, "'policy'")            \
-	X(SANDBOX, "'sandbox'")          \
-	X(NETWORK, "'network'")          \
-	X(PHASE, "a phase of 'network'") \
-	X(RESOURCES, "'resources'")      \
-	X(CREDENTIAL, "'credentials'")   \
-	X(INJECT, "'inject'")            \
-	X(WORKSPACE, "a workspace")      \
-	X(MEMBER, "a workspace's member")
+/* The files that a section stands in, as bits. */
+enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = KR_IN_REPOS | KR_IN_CHAINS, KR_IN_ALL = 7 };
+
+/* section, how messages name it, files */
+#define KR_SECTIONS(X)                                              \
+	X(TOP, "the file", KR_IN_REPOS)                                 \
+	X(REPO, "a repository's entry", KR_IN_REPOS)                    \
+	X(SCOPE, "'test_scopes'", KR_IN_REPOS)                          \
+	X(REVIEW, "'automated_review'", KR_IN_REPOS)                    \
+	X(POLICY, "'policy'", KR_IN_LAYERS)                             \
+	X(SANDBOX, "'sandbox'", KR_IN_ALL)                              \
+	X(NETWORK, "'network'", KR_IN_ALL)                              \
+	X(PHASE, "a phase of 'network'", KR_IN_ALL)                     \
+	X(RESOURCES, "'resources'", KR_IN_ALL)                          \
+	X(CREDENTIAL, "'credentials'", KR_IN_ALL)                       \
+	X(INJECT, "'inject'", KR_IN_ALL)                                \
+	X(WORKSPACE, "a workspace", KR_IN_REPOS)                        \
+	X(MEMBER, "a workspace's member", KR_IN_REPOS)                  \
+	X(HOST, "the file", KR_IN_POLICY_FILE)                          \
+	X(DEFAULT, "'default'", KR_IN_POLICY_FILE)                      \
+	X(DEFAULTS, "'defaults'", KR_IN_POLICY_FILE)                    \
+	X(FINDINGS, "'findings'", KR_IN_POLICY_FILE)                    \
+	X(BUDGET, "'budget'", KR_IN_POLICY_FILE)                        \
+	X(ARCHIVE, "'archive'", KR_IN_POLICY_FILE)                      \
+	X(MAXIMA, "'maxima'", KR_IN_POLICY_FILE)                        \
+	X(MAXIMUM, "a level of 'maxima'", KR_IN_POLICY_FILE)            \
+	X(CHAIN, "the chain", KR_IN_CHAINS)                             \
+	X(NODE, "a node", KR_IN_CHAINS)                                 \
+	X(STEP, "a step", KR_IN_CHAINS)                                 \
+	X(TASK, "a task", KR_IN_CHAINS)                                 \
+	X(FIX_LOOP, "'fix_loop'", KR_IN_CHAINS)                         \
+	X(RECOVERY, "'on_failure'", KR_IN_CHAINS)
 
 enum kr_section {
-#define X(section, words) KR_IN_##section,
+#define X(section, words, files) KR_IN_##section,
 	KR_SECTIONS(X)
 #undef X
 		KR_SECTION_COUNT
@@ -41,8 +59,11 @@ enum kr_key_type {
 	KR_KEY_STRINGS, /* a list of strings */
 	KR_KEY_MAPPING,
 	KR_KEY_SANDBOX, /* a mapping or false */
+	KR_KEY_UNBUILT, /* known, and refused whatever it says: it would be without effect */
 	KR_KEY_TYPE_COUNT
 };
+
+enum kr_node_kind { KR_NODE_EXEC, KR_NODE_GATE };
 
 /* What a reading of one file carries. */
 struct kr_config {
@@ -51,7 +72,10 @@ struct kr_config {
 	const struct kr_places *places;
 	struct kr_error *err;
 	const char *entry;         /* names the entry that is being read in messages; NULL outside of one */
+	unsigned files;            /* the file, as one of the bits */
 	enum kr_sandbox_kind kind; /* of the sandbox that is being read */
+	enum kr_node_kind node_kind;
+	enum kr_task_kind task_kind; /* of the node and the task */
 	struct kr_strs *warnings;
 };
 
@@ -61,7 +85,7 @@ struct kr_key {
 	enum kr_key_type type;
 	const char *fallback; /* the default, as it would be written; "" when the key is required */
 	const char *help;     /* one phrase, for hints and the reference page */
-	unsigned kinds;       /* in 'sandbox': bits of the kinds that take it; 0: all */
+	unsigned kinds;       /* of a sandbox, node or task: bits of the kinds that take it; 0: all */
 	bool nullable;        /* null is the same as leaving the key out */
 	/* Where the value goes in the section's struct; KR_NO_FIELD: it is only checked. */
 	size_t field;
@@ -145,11 +169,7 @@ int kr_areas_read(
 int kr_scopes_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_env_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_policy_read(
-	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_review_read(
-	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_repo_sandbox_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 const char *kr_fault_empty(const char *text);
 const char *kr_fault_env_name(const char *text);
@@ -158,9 +178,67 @@ const char *kr_fault_forge(const char *text);
 const char *kr_fault_inside(const char *text);
 const char *kr_fault_local_file(const char *text);
 const char *kr_fault_member(const char *text);
+const char *kr_fault_root_pointer(const char *text);
+
+/* policy_file.c: a layer of the policy wherever it stands, and policy.yaml. Targets: the layer, or the value itself. */
+int kr_policy_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_allowed_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_grants_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_grant_bits_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_layer_sandbox_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_bound_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_count_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_count_or_none_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_attempts_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_poll_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_severities_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_default_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_defaults_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_findings_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_budget_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_archive_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_maxima_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_maximum_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 const char *kr_fault_tool(const char *text);
 const char *kr_fault_grant(const char *text);
 const char *kr_fault_escalation(const char *text);
-const char *kr_fault_root_pointer(const char *text);
+const char *kr_fault_severity(const char *text);
+
+/* chain.c. What needs its surroundings (nodes, steps, tasks) is read by the chain's own walk; kr_later_read leaves it. */
+int kr_later_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_builtin_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+const char *kr_fault_chain_id(const char *text);
+const char *kr_fault_step_id(const char *text);
+
+/* file.c: a configuration file's bytes, with one byte more than KR_CONFIG_FILE_BYTES when it is too large, which the parser
+ * refuses. *is_missing: there is none, and no error. KR_E_CONFIG with this hint when it cannot be read. */
+int kr_config_load(struct kr_arena *arena, const char *file, const char *hint, const char **bytes, size_t *n,
+	bool *is_missing, struct kr_error *err);
+/* Parses a document whose top is a mapping; doc->root is NULL when it is empty or null. begin: how such a file begins. */
+int kr_config_parse(struct kr_config *c, const char *file, const char *bytes, size_t n, struct kr_yaml *doc,
+	const char *begin);
+
+/* share/chains/default.yaml */
+extern const char kr_shipped_chain[];
 
 #endif

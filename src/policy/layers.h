@@ -33,7 +33,12 @@ struct kr_policy {
 	const char *escalation_harness;
 };
 
-/* Layers may be NULL. KR_E_CONFIG naming both layers when a later one sets another sandbox. */
+const char *kr_layer_words(enum kr_layer layer); /* "the repository" */
+
+/* The maxima for what ends at this layer: the work item's, and from a node, step or task on those of its kind too. */
+void kr_policy_maxima(const struct kr_policy_file *file, enum kr_layer layer, double out[KR_BOUND_COUNT]);
+
+/* Layers may be NULL, and maxima. KR_E_CONFIG naming both layers when a later one sets another sandbox. */
 int kr_policy_combine(struct kr_arena *arena, const struct kr_policy_layer *const layers[KR_LAYER_COUNT],
 	const double maxima[KR_BOUND_COUNT], struct kr_policy *out, struct kr_error *err);
 

@@ -210,7 +210,7 @@ dump_repo(struct kr_buf *out, const struct kr_repo *repo)
 	}
 	dump_strings(out, "local_files", &repo->local_files);
 	dump_strings(out, "env_passthrough", &repo->env_passthrough);
-	dump_strings(out, "deny_tools", &repo->deny_tools);
+	dump_strings(out, "deny_tools", &repo->policy.deny_tools);
 	dump_strings(out, "steering", &repo->steering);
 	for (size_t i = 0; i < repo->env_count; i++)
 		kr_buf_addf(
