@@ -26,6 +26,7 @@
 	X(repo_disconnect) \
 	X(repo_path)       \
 	X(admin_doctor)    \
+	X(admin_chains)    \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;
