@@ -64,6 +64,32 @@ def every_option_of_a_page_exists():
     return wrong
 
 
+def keys(sections):
+    """The keys of some sections, from the rows of the table of keys."""
+    table = read("src/config/schema.c")
+    found = set(re.findall(r'\{ KR_IN_(?:%s),\s*"([a-z_]+)"' % "|".join(sections), table))
+    return found | set(re.findall(r'UNBUILT\((?:%s), "([a-z_]+)"\)' % "|".join(sections), table))
+
+
+def keys_of_macros():
+    """Those that are written once for several sections."""
+    table = read("src/config/schema.c")
+    macros = "".join(re.findall(r"^#define (?:[A-Z]+_KEYS?)\(.*?[^\\]\n", table, re.MULTILINE | re.DOTALL))
+    return set(re.findall(r'"([a-z]+_?[a-z_]*[a-z])", ?KR_KEY|KR_IN_##in, "([a-z_]+)"', macros))
+
+
+def every_key_of_a_chain_and_of_the_policy_is_in_its_page():
+    pages = {
+        "man/kraft-chains.5.scd": ["CHAIN", "NODE", "STEP", "TASK", "FIX_LOOP", "RECOVERY"],
+        "man/kraft-policy.yaml.5.scd": ["HOST", "DEFAULT", "DEFAULTS", "FINDINGS", "BUDGET", "ARCHIVE", "MAXIMA"],
+    }
+    wrong = [f"{page} {key}" for page, sections in pages.items() for key in sorted(keys(sections)) if f"*{key}*" not in read(page)]
+    both = read("man/kraft-chains.5.scd") + read("man/kraft-policy.yaml.5.scd")
+    shared = {name for pair in keys_of_macros() for name in pair if name}
+    wrong += [f"shared {key}" for key in sorted(shared) if f"*{key}*" not in both]
+    return wrong if len(shared) > 10 and all(keys(sections) for sections in pages.values()) else wrong + ["no keys were found"]
+
+
 def links_lead_somewhere():
     dead = []
     for document in DOCUMENTS:
@@ -100,6 +126,7 @@ TESTS = [
     every_command_of_the_manual_exists,
     every_option_is_in_its_page,
     every_option_of_a_page_exists,
+    every_key_of_a_chain_and_of_the_policy_is_in_its_page,
     links_lead_somewhere,
     told_dev_commands_exist,
     told_kraft_commands_exist,
