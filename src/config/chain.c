@@ -500,7 +500,8 @@ kr_chain_ids(
 		return kr_fail_errno(err, KR_E_CONFIG, failed, "cannot read the chains in '%s'", path);
 	if (!kr_strs_has(&ids, SHIPPED))
 		kr_strs_add(arena, &ids, SHIPPED);
-	qsort(ids.v, ids.n, sizeof(*ids.v), by_name);
+	if (ids.v)
+		qsort(ids.v, ids.n, sizeof(*ids.v), by_name);
 	*out = ids;
 	return 0;
 }

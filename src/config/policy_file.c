@@ -53,6 +53,21 @@ find_name(const char *const names[], size_t count, const char *name)
 	return -1;
 }
 
+/* The bits of a list of names that were checked. */
+static unsigned
+bits_of(const char *const names[], size_t count, const struct kr_yaml_node *list)
+{
+	unsigned bits = 0;
+
+	for (const struct kr_yaml_node *item = list->child; item; item = item->next) {
+		int bit = find_name(names, count, item->text);
+
+		KR_BUG_IF(bit < 0);
+		bits |= 1u << bit;
+	}
+	return bits;
+}
+
 /* ---- what is wrong with a text ---- */
 
 const char *
@@ -191,13 +206,9 @@ int
 kr_grant_bits_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
-	unsigned bits = 0;
-
 	(void)c;
 	(void)key;
-	for (const struct kr_yaml_node *item = node->child; item; item = item->next)
-		bits |= 1u << find_name(grant_names, KR_GRANT_COUNT, item->text); /* they were checked */
-	*(unsigned *)target = bits;
+	*(unsigned *)target = bits_of(grant_names, KR_GRANT_COUNT, node);
 	return 0;
 }
 
@@ -265,13 +276,9 @@ int
 kr_severities_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
-	unsigned bits = 0;
-
 	(void)c;
 	(void)key;
-	for (const struct kr_yaml_node *item = node->child; item; item = item->next)
-		bits |= 1u << find_name(severity_names, KR_SEVERITY_COUNT, item->text);
-	*(unsigned *)target = bits;
+	*(unsigned *)target = bits_of(severity_names, KR_SEVERITY_COUNT, node);
 	return 0;
 }
 

@@ -566,7 +566,9 @@ read_value(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_n
 static unsigned
 kind_in(const struct kr_config *c, enum kr_section section)
 {
-	return section == KR_IN_SANDBOX ? c->kind : section == KR_IN_NODE ? c->node_kind : c->task_kind;
+	if (section == KR_IN_SANDBOX)
+		return c->kind;
+	return section == KR_IN_NODE ? (unsigned)c->node_kind : (unsigned)c->task_kind;
 }
 
 static const char *
