@@ -481,6 +481,14 @@ maxima_of_a_level_hold_from_there_on(void **state)
 
 /* ---- the sandbox ---- */
 
+#define DOCKER(keys) "sandbox: {kind: docker, image: i, " keys "}"
+#define OPEN(keys) DOCKER("unrestricted_network: true" keys)
+#define SECRET(keys, header)                                                \
+	DOCKER("network: {runtime: {allow: [a.example]}}, credentials: [{" keys \
+		   ", inject: [{domain: a.example, header: " header ", format: '%s'}]}]")
+#define KIT(name)                                       \
+	"sandbox: {kind: kit, runtime: docker, kit: '" name \
+	"@sha256:0123456789012345678901234567890123456789012345678901234567890123'}"
 #define SANDBOX "sandbox: {kind: os, network: {runtime: {allow: [a.example]}}, expose: [/opt/x]}"
 
 static void
@@ -511,8 +519,7 @@ a_set_sandbox_cannot_be_changed_or_turned_off_CFG_08(void **state)
 		"sandbox: {kind: os, network: {runtime: {allow: [a.example]}}, expose: [/opt/y]}",
 		"sandbox: {kind: os, network: {runtime: {allow: [a.example]}}}",
 		"sandbox: {kind: docker, image: i, network: {runtime: {allow: [a.example]}}}",
-		"sandbox: {kind: kit, runtime: docker, kit: "
-		"'a@sha256:0123456789012345678901234567890123456789012345678901234567890123'}",
+		KIT("a"),
 	};
 
 	(void)state;
@@ -543,30 +550,20 @@ static void
 other_kinds_are_compared_whole_CFG_08(void **state)
 {
 	static const char *const sandboxes[] = {
-		"sandbox: {kind: docker, image: i, unrestricted_network: true}",
+		OPEN(""),
 		"sandbox: {kind: docker, image: j, unrestricted_network: true}",
-		"sandbox: {kind: docker, image: i, network: {runtime: {allow: [a.example]}}}",
-		"sandbox: {kind: docker, image: i, unrestricted_network: true, resources: {}}",
-		"sandbox: {kind: docker, image: i, unrestricted_network: true, resources: {cpu: 1}}",
-		"sandbox: {kind: docker, image: i, unrestricted_network: true, resources: {cpu: 2}}",
-		"sandbox: {kind: docker, image: i, unrestricted_network: true, resources: {memory: 1g}}",
-		"sandbox: {kind: docker, image: i, unrestricted_network: true, resources: {pids: 9}}",
-		"sandbox: {kind: docker, image: i, network: {runtime: {allow: [a.example]}}, credentials: [{env: E, "
-		"inject: "
-		"[{domain: a.example, header: x, format: '%s'}]}]}",
-		"sandbox: {kind: docker, image: i, network: {runtime: {allow: [a.example]}}, credentials: [{env: E, "
-		"inject: "
-		"[{domain: a.example, header: y, format: '%s'}]}]}",
-		"sandbox: {kind: docker, image: i, network: {runtime: {allow: [a.example]}}, credentials: [{env: F, "
-		"inject: "
-		"[{domain: a.example, header: x, format: '%s'}]}]}",
-		"sandbox: {kind: docker, image: i, network: {runtime: {allow: [a.example]}}, credentials: [{env: E, "
-		"phase: "
-		"[runtime], inject: [{domain: a.example, header: x, format: '%s'}]}]}",
-		"sandbox: {kind: kit, runtime: docker, kit: "
-		"'a@sha256:0123456789012345678901234567890123456789012345678901234567890123'}",
-		"sandbox: {kind: kit, runtime: docker, kit: "
-		"'b@sha256:0123456789012345678901234567890123456789012345678901234567890123'}",
+		DOCKER("network: {runtime: {allow: [a.example]}}"),
+		OPEN(", resources: {}"),
+		OPEN(", resources: {cpu: 1}"),
+		OPEN(", resources: {cpu: 2}"),
+		OPEN(", resources: {memory: 1g}"),
+		OPEN(", resources: {pids: 9}"),
+		SECRET("env: E", "x"),
+		SECRET("env: E", "y"),
+		SECRET("env: F", "x"),
+		SECRET("env: E, phase: [runtime]", "x"),
+		KIT("a"),
+		KIT("b"),
 		"sandbox: false",
 	};
 
