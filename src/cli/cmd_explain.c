@@ -8,8 +8,8 @@
 
 #include "backend/backend.h"
 #include "cli/cli.h"
-#include "cli/where.h"
-#include "cli/workspace.h"
+#include "run/where.h"
+#include "run/workspace.h"
 #include "lookup/lookup.h"
 #include "git/private.h"
 #include "base/path.h"

@@ -18,7 +18,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/where.h"
+#include "run/where.h"
 #include "config/config.h"
 #include "config/detect.h"
 #include "config/yaml.h"

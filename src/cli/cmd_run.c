@@ -1,6 +1,6 @@
 /* kraft run: one command in the sandbox of the repository that the person stands in. */
 #include "cli/cli.h"
-#include "cli/run.h"
+#include "run/run.h"
 
 enum { REPO, PHASE, ITEM, WORKSPACE, KEEP, WITH_CHANGES, COMMIT };
 static const struct kr_option options[] = {

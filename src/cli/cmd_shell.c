@@ -4,7 +4,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/run.h"
+#include "run/run.h"
 
 enum { REPO, PHASE, ITEM, WORKSPACE, KEEP, WITH_CHANGES };
 static const struct kr_option options[] = {

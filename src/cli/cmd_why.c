@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
-#include "cli/where.h"
+#include "run/where.h"
 #include "config/yaml.h"
 #include "egress/addresses.h"
 #include "os/host.h"

@@ -1,6 +1,6 @@
 /*
  * What a command left uncommitted in an item's worktree, and how it gets onto the item's branch (facts of REF-02): the
- * command to run inside the walls, and what it answers. Pure; who calls it is cli/run_commit.c.
+ * command to run inside the walls, and what it answers. Pure; who calls it is run/commit.c.
  */
 #ifndef KR_GIT_LEFTOVERS_H
 #define KR_GIT_LEFTOVERS_H

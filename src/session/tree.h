@@ -21,7 +21,7 @@ struct kr_tree {
 	const char *worktree, *git_dir; /* of the linked worktree; git_dir is recorded by us and trusted */
 	char at[KR_OID_HEX_MAX + 1], wanted[KR_OID_HEX_MAX + 1];
 	bool is_elsewhere; /* it has to be moved to `wanted` */
-	/* and its git (cli/run_git.c): */
+	/* and its git (run/git.c): */
 	struct kr_private git;           /* lock_fd is -1 from the start */
 	struct kr_git_settings settings; /* git's configuration, asked for while other things are done */
 	struct kr_plan_git plan;

@@ -1,8 +1,8 @@
-/* Leftovers into a commit; see run_end.h. The decisions and the parser are in git/leftovers.c. */
+/* Leftovers into a commit; see end.h. The decisions and the parser are in git/leftovers.c. */
 #include <jansson.h>
 
 #include "base/path.h"
-#include "cli/run_end.h"
+#include "run/end.h"
 #include "git/leftovers.h"
 #include "store/store.h"
 

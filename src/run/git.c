@@ -9,7 +9,7 @@
  * The branch is kraft/<item>. It is made in the person's repository only when there is something to put on it. When it
  * holds commits that the wanted commit does not, they are somebody's work: the next session gets kraft/<item>-2.
  */
-#include "cli/run_end.h"
+#include "run/end.h"
 
 #include <errno.h>
 #include <fcntl.h>

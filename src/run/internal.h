@@ -1,13 +1,13 @@
-/* What the files of `kraft run` share: run.c is the way there, run_job.c one launch, run_git.c the item's git,
- * run_inside.c git inside the walls, run_end.c what follows a command, run_tell.c what a person is told. */
-#ifndef KR_CLI_RUN_PARTS_H
-#define KR_CLI_RUN_PARTS_H
+/* What the files of `kraft run` share: run.c is the way there, job.c one launch, git.c the item's git,
+ * inside.c git inside the walls, end.c what follows a command, tell.c what a person is told. */
+#ifndef KR_RUN_INTERNAL_H
+#define KR_RUN_INTERNAL_H
 
 #include <jansson.h>
 
-#include "cli/run.h"
-#include "cli/where.h"
-#include "cli/workspace.h"
+#include "run/run.h"
+#include "run/where.h"
+#include "run/workspace.h"
 #include "git/publish.h"
 #include "os/host.h"
 #include "session/facts.h"
@@ -59,11 +59,11 @@ struct kr_job {
 	int log_errno;
 };
 
-/* run_job.c. A session with a folder, a log and an exit file, launched and followed to its end. Whatever is refused after
+/* job.c. A session with a folder, a log and an exit file, launched and followed to its end. Whatever is refused after
  * the folder exists is in its log too (OS-LCH-12). */
 int kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err);
 
-/* run_git.c */
+/* git.c */
 /* Before a session: takes out what an interrupted one left, and makes the item's git anew, unless another session is at
  * work in it or it is to be kept. */
 int kr_run_git_open(struct kr_run_state *run, struct kr_error *err);
@@ -78,7 +78,7 @@ int kr_run_git_share(struct kr_run_state *run, struct kr_error *err);
 bool kr_run_git_publish(struct kr_run_state *run, const char *session);
 void kr_run_git_close(struct kr_run_state *run);
 
-/* run_inside.c. A short run of git in the worktree; its stderr is in the session's log only. The caller has set the job's
+/* inside.c. A short run of git in the worktree; its stderr is in the session's log only. The caller has set the job's
  * purpose, in and out. */
 int kr_run_inside(struct kr_run_state *run, struct kr_job *job, const char *const *argv, struct kr_error *err);
 /* What git complains of: its first "error: " or "fatal: " line, with up to three of the files that it lists below. */
@@ -95,10 +95,10 @@ struct kr_run_question {
 int kr_run_ask_inside(struct kr_run_state *run, const char *purpose, const struct kr_run_question *question,
 	struct kr_buf *out, struct kr_job *job, struct kr_error *err);
 
-/* run_tell.c: an event of this item, with the session's id beside what data says (taken; NULL: out of memory). A store that
+/* tell.c: an event of this item, with the session's id beside what data says (taken; NULL: out of memory). A store that
  * fails is told, and no more. */
 void kr_run_record(const struct kr_run_state *run, const char *session, const char *type, json_t *data);
-/* run_tell.c: on stderr, for a person. */
+/* tell.c: on stderr, for a person. */
 KR_PRINTF(1, 2) void kr_run_say(const char *fmt, ...);
 void kr_changes_start(struct kr_run_state *run);
 /* A side of the relay's. */

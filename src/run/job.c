@@ -3,7 +3,7 @@
  * the first `git status` of the checkout, for the remark about changes that are not included, and the sweep of what
  * older sessions left: a person waits for the start, and for nothing else.
  */
-#include "cli/run_parts.h"
+#include "run/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * One command in the walls of the repository that a person stands in: the way that `kraft run` and `kraft
  * shell` share.
  */
-#ifndef KR_CLI_RUN_H
-#define KR_CLI_RUN_H
+#ifndef KR_RUN_RUN_H
+#define KR_RUN_RUN_H
 
 #include "base/arena.h"
 #include "base/error.h"

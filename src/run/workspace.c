@@ -1,4 +1,4 @@
-#include "cli/workspace.h"
+#include "run/workspace.h"
 
 #include "base/text.h"
 

@@ -4,7 +4,7 @@
  * session with a folder, a log and an exit file, launched and followed the same way. What was committed is taken into the
  * repository at the end, also after a failure.
  */
-#include "cli/run_end.h"
+#include "run/end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "cli/cli.h"
 
 /* ---- what happens once in an item ---- */
 

@@ -3,10 +3,10 @@
  * planted in its worktree, its leftovers into a commit when that is wanted, its commits into the person's repository, and
  * the mark that spares the next start the look. And before the next session: what was planted stops the item.
  */
-#ifndef KR_CLI_RUN_END_H
-#define KR_CLI_RUN_END_H
+#ifndef KR_RUN_END_H
+#define KR_RUN_END_H
 
-#include "cli/run_parts.h"
+#include "run/internal.h"
 #include "git/planted.h"
 
 /* ran: the command was started, so it may have left something. */
@@ -15,7 +15,7 @@ void kr_run_end(struct kr_run_state *run, const struct kr_job *job, bool ran);
 /* KR_E_REFUSED naming what was planted. Costs one look at a mark where the last session's end found nothing. */
 int kr_run_refuse_planted(struct kr_run_state *run, struct kr_error *err);
 
-/* run_commit.c */
+/* commit.c */
 struct kr_run_leftovers {
 	const char *session;
 	const char *message;

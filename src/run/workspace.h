@@ -1,8 +1,8 @@
 /* A workspace's trees: the root that a person stands in, and the members that repos.yaml names. */
-#ifndef KR_CLI_WORKSPACE_H
-#define KR_CLI_WORKSPACE_H
+#ifndef KR_RUN_WORKSPACE_H
+#define KR_RUN_WORKSPACE_H
 
-#include "cli/where.h"
+#include "run/where.h"
 #include "session/item.h"
 
 /*

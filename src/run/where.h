@@ -1,6 +1,6 @@
 /* Where a command applies: the checkout a person stands in or names, its entry in repos.yaml, the phase. */
-#ifndef KR_CLI_WHERE_H
-#define KR_CLI_WHERE_H
+#ifndef KR_RUN_WHERE_H
+#define KR_RUN_WHERE_H
 
 #include "git/git.h"
 #include "config/config.h"

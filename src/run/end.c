@@ -1,5 +1,5 @@
-/* The end of a session for the item's worktree and git; see run_end.h. */
-#include "cli/run_end.h"
+/* The end of a session for the item's worktree and git; see end.h. */
+#include "run/end.h"
 
 #include "base/path.h"
 #include "git/leftovers.h"

@@ -2,7 +2,7 @@
  * Git inside the walls, at kraft's word: on the private directory and the worktree, without a way out, with a home that is
  * thrown away. What it prints is a worker's word: programs that the worker's configuration names run beside it.
  */
-#include "cli/run_parts.h"
+#include "run/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

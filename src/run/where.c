@@ -1,4 +1,4 @@
-#include "cli/where.h"
+#include "run/where.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* What a person is told on stderr beside what the command says: changes that are not included, hosts that were refused,
  * paths that are outside. Nothing of a worker's gets there but escaped. */
-#include "cli/run_parts.h"
+#include "run/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
