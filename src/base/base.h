@@ -12,6 +12,18 @@
 #define KR_CLEANUP(fn) __attribute__((cleanup(fn)))
 #define KR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Built with AddressSanitizer, whose run time needs more memory and calls: for tests only. */
+#if defined(__SANITIZE_ADDRESS__)
+#define KR_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KR_SANITIZED 1
+#endif
+#endif
+#ifndef KR_SANITIZED
+#define KR_SANITIZED 0
+#endif
+
 /* A broken invariant of ours, never a user's or worker's fault: says where and aborts. */
 #define KR_BUG_IF(cond)                                                                            \
 	do {                                                                                           \

@@ -111,7 +111,7 @@ task_json(const struct kr_task *task)
 }
 
 static json_t *
-steps_json(const struct kr_steps *steps)
+steps_json(const struct kr_chain_steps *steps)
 {
 	json_t *array = json_array();
 
@@ -246,7 +246,7 @@ task_words(struct kr_arena *arena, const struct kr_task *task)
 }
 
 static void
-print_steps(struct kr_arena *arena, const struct kr_steps *steps, int width)
+print_steps(struct kr_arena *arena, const struct kr_chain_steps *steps, int width)
 {
 	for (size_t i = 0; i < steps->n; i++) {
 		const struct kr_chain_step *step = &steps->v[i];
@@ -265,7 +265,7 @@ print_steps(struct kr_arena *arena, const struct kr_steps *steps, int width)
 }
 
 static int
-widest(const struct kr_steps *steps, int width)
+widest(const struct kr_chain_steps *steps, int width)
 {
 	for (size_t i = 0; i < steps->n; i++)
 		for (size_t k = 0; k < steps->v[i].task_count; k++) {

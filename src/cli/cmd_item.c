@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/item.h"
 #include "cli/patch.h"
+#include "cli/work.h"
 #include "os/host.h"
 
 /* ---- list ---- */
@@ -370,6 +371,25 @@ static const struct kr_option remove_options[] = {
 	{ NULL },
 };
 
+/* A work item that goes on still needs what would be removed. */
+static int
+refuse_going_on(struct kr_arena *arena, const struct kr_host *host, const char *id, struct kr_error *err)
+{
+	struct kr_store *store = NULL;
+	struct kr_error ignored = { 0 };
+	struct kr_item_row row = { .id = "" };
+	bool goes_on = false;
+
+	if (kr_store_open(host->places.run_dir, KR_STORE_READ, &store, &ignored) == 0 &&
+		kr_store_item_get(arena, store, id, &row, &ignored) == 0)
+		goes_on = strcmp(row.id, id) == 0 && !kr_work_has_ended(&row);
+	kr_store_close(store);
+	if (!goes_on)
+		return 0;
+	kr_fail(err, KR_E_REFUSED, "item '%s' is %s: it has not ended", id, row.status);
+	return kr_hint(err, "'kraft item cancel %s' gives it up, then it can be removed", id);
+}
+
 static int
 item_remove(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -378,7 +398,7 @@ item_remove(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_er
 	struct kr_host host;
 	bool told = false;
 
-	if (kr_host_gather_places(arena, &host, err) < 0 ||
+	if (kr_host_gather_places(arena, &host, err) < 0 || refuse_going_on(arena, &host, id, err) < 0 ||
 		kr_item_look(arena, host.places.run_dir, id, &seen, err) < 0 ||
 		kr_item_remove(arena, host.places.run_dir, id, parsed->value[REMOVE_FORCE] != NULL, err) < 0)
 		return -1;

@@ -13,10 +13,26 @@
 	X(shell)           \
 	X(explain)         \
 	X(why_host)        \
+	X(view_list)       \
+	X(view_show)       \
+	X(view_threads)    \
 	X(view_sessions)   \
 	X(view_logs)       \
 	X(view_events)     \
 	X(view_diff)       \
+	X(item_create)     \
+	X(item_start)      \
+	X(item_pause)      \
+	X(item_approve)    \
+	X(item_reject)     \
+	X(item_retry)      \
+	X(item_skip)       \
+	X(item_comment)    \
+	X(item_reply)      \
+	X(item_resolve)    \
+	X(item_reopen)     \
+	X(item_complete)   \
+	X(item_cancel)     \
 	X(item_list)       \
 	X(item_merge)      \
 	X(item_push)       \

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "cli/work.h"
 #include "git/refs.h"
 #include "os/host.h"
 #include "session/item.h"
@@ -88,6 +89,47 @@ find_tree(struct kr_arena *arena, struct kr_item_at *at, struct kr_error *err)
 	return 0;
 }
 
+/*
+ * Work items are named by any beginning of their id, and without a name the checkout's only one is meant when nothing was
+ * run there by itself. Without a store there is none, and then the id is as it was.
+ */
+static const char *
+work_item(struct kr_arena *arena, const struct kr_host *host, const char *id)
+{
+	struct kr_work work = { .arena = arena, .host = *host };
+	struct kr_error ignored = { 0 };
+	struct kr_item_row row;
+	const char *found = id;
+
+	if (kr_store_open(host->places.run_dir, KR_STORE_READ, &work.store, &ignored) < 0)
+		return id;
+	if (!id)
+		found = kr_work_id(&work, NULL, &ignored);
+	else if (kr_store_item_get(arena, work.store, id, &row, &ignored) == 0)
+		found = row.id;
+	kr_work_close(&work);
+	return found;
+}
+
+static int
+look(struct kr_arena *arena, const struct kr_host *host, const char *id, struct kr_item_seen *seen, struct kr_error *err)
+{
+	const char *run_dir = host->places.run_dir, *own;
+
+	if (id)
+		return kr_item_look(arena, run_dir, work_item(arena, host, id), seen, err);
+	own = own_id(arena, host, err);
+	if (!own)
+		return -1;
+	if (kr_item_look(arena, run_dir, own, seen, err) == 0)
+		return 0;
+	id = err->code == KR_E_NOT_FOUND ? work_item(arena, host, NULL) : NULL;
+	if (!id)
+		return -1;
+	*err = (struct kr_error){ 0 };
+	return kr_item_look(arena, run_dir, id, seen, err);
+}
+
 int
 kr_item_find(
 	struct kr_arena *arena, const char *id, const char *what, struct kr_item_trees *out, struct kr_error *err)
@@ -98,8 +140,7 @@ kr_item_find(
 
 	if (kr_host_gather_places(arena, &host, err) < 0)
 		return -1;
-	id = id ? id : own_id(arena, &host, err);
-	if (!id || kr_item_look(arena, host.places.run_dir, id, &seen, err) < 0 || refuse_busy(&seen, what, err) < 0)
+	if (look(arena, &host, id, &seen, err) < 0 || refuse_busy(&seen, what, err) < 0)
 		return -1;
 	trees.v = kr_arena_alloc(arena, seen.tree_count * sizeof(*trees.v));
 	for (; trees.n < seen.tree_count; trees.n++) {

@@ -223,7 +223,7 @@ read_step(struct walk *w, const struct kr_yaml_node *list, const struct kr_yaml_
 }
 
 static int
-read_step_list(struct walk *w, const struct kr_yaml_node *list, const char *above, struct kr_steps *out)
+read_step_list(struct walk *w, const struct kr_yaml_node *list, const char *above, struct kr_chain_steps *out)
 {
 	if (!list->count) {
 		kr_config_fail(&w->c, list, "'steps' is empty");
@@ -240,7 +240,7 @@ read_step_list(struct walk *w, const struct kr_yaml_node *list, const char *abov
 
 /* The steps of a node or of a repair: `steps`, or `tasks` for one that is named "main". */
 static int
-read_steps(struct walk *w, const struct kr_yaml_node *holder, const char *above, struct kr_steps *out)
+read_steps(struct walk *w, const struct kr_yaml_node *holder, const char *above, struct kr_chain_steps *out)
 {
 	const struct kr_yaml_node *tasks = kr_yaml_get(holder, "tasks"), *steps = kr_yaml_get(holder, "steps");
 

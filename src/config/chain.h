@@ -3,7 +3,7 @@
  * and a file of that name takes its place. An item keeps the text that it was filed with and reads it again with the same
  * parser, so a later edit of the file changes no item (ITM).
  *
- *     chain > node (exec or gate) > step (its tasks run together) > task
+ *     chain > node (exec or gate) > step (judged when all its tasks have run) > task
  *
  * Canonical paths name each: "checks", "checks.main", "checks.main.unit"; an exec node's repair steps are
  * "checks.on_failure.main.mend" and "checks.fix_loop.main.mend". Errors are KR_E_CONFIG with place, caret and the nearest
@@ -53,7 +53,7 @@ struct kr_chain_step {
 	struct kr_mark mark;
 };
 
-struct kr_steps {
+struct kr_chain_steps {
 	struct kr_chain_step *v;
 	size_t n;
 };
@@ -64,9 +64,9 @@ struct kr_node {
 	struct kr_policy_layer policy;
 	struct kr_mark mark;
 	/* exec */
-	struct kr_steps steps;     /* at least 1; `tasks:` is one step named "main" */
-	struct kr_steps recovery;  /* on_failure; n 0: none */
-	struct kr_steps fix;       /* fix_loop; n 0: none */
+	struct kr_chain_steps steps;     /* at least 1; `tasks:` is one step named "main" */
+	struct kr_chain_steps recovery;  /* on_failure; n 0: none */
+	struct kr_chain_steps fix;       /* fix_loop; n 0: none */
 	unsigned fix_attempts;     /* fix_loop.max_attempts; 0: the policy's */
 	/* gate */
 	const char *message;       /* NULL: unset */

@@ -11,18 +11,6 @@
 
 #include "base/base.h"
 
-/* Built with AddressSanitizer, whose run time needs more memory and calls: for tests only. */
-#if defined(__SANITIZE_ADDRESS__)
-#define KR_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KR_SANITIZED 1
-#endif
-#endif
-#ifndef KR_SANITIZED
-#define KR_SANITIZED 0
-#endif
-
 /* Exit statuses of kraft-egress: KR_EXIT_CONFINE + the step that failed. */
 #define KR_CONFINE_STEPS(X)                    \
 	X(DESCRIPTORS, "close what was inherited") \

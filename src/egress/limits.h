@@ -39,6 +39,7 @@ enum {
 	KR_REFUSED_HOSTS_MAX = 100,      /* different hosts, and routes of calls, told of in events, then one last that says so (POL-06) */
 	KR_CALL_EVERY_MS = 50,           /* calls are answered so often on average, else 429 */
 	KR_CALLS_BURST = 100,            /* and so many at once after a rest */
+	KR_REPLIES_MAX = 200,            /* replies of one session of a work item; then 429 */
 	KR_PROGRESS_MAX = 1000,          /* events plan_progress of one session of `kraft run`; then 429 */
 };
 

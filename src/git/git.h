@@ -69,6 +69,9 @@ void kr_git_abandon(struct kr_git_run *run);
 int kr_git_run(const struct kr_git_where *where, const char *const argv[], struct kr_buf *out,
 	struct kr_error *err);
 
+/* Whether `new` has all of `old`; both are commits of the repository at `common`. */
+bool kr_commit_has(const char *common, const char *new, const char *old);
+
 /*
  * A linked worktree at `path` (its parent exists, it does not), detached at oid; hooks off. git_dir, when not NULL,
  * receives the worktree's own git directory, resolved and in the arena. hold_fd: the lock under which this is called

@@ -89,6 +89,15 @@ kr_worktree_add(struct kr_arena *arena, const struct kr_checkout *checkout, cons
 }
 
 bool
+kr_commit_has(const char *common, const char *new, const char *old)
+{
+	const char *const argv[] = { "merge-base", "--is-ancestor", old, new, NULL };
+	const struct kr_git_where where = { .git_dir = common, .work_dir_fd = -1 };
+
+	return strcmp(old, new) == 0 || kr_git_run(&where, argv, NULL, NULL) == 0;
+}
+
+bool
 kr_worktree_is_linked(const char *git_dir, const char *path)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };

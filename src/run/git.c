@@ -176,15 +176,6 @@ take_leftovers(struct kr_run_state *run, struct kr_tree *tree, struct kr_error *
 
 /* ---- before a session ---- */
 
-static bool
-is_ancestor(const struct kr_tree *tree, const char *old, const char *new)
-{
-	const char *const argv[] = { "merge-base", "--is-ancestor", old, new, NULL };
-	const struct kr_git_where where = { .git_dir = tree->checkout.common, .work_dir_fd = -1 };
-
-	return strcmp(old, new) == 0 || kr_git_run(&where, argv, NULL, NULL) == 0;
-}
-
 /* The first name whose commits, if it has any, are in `start`; synced is what it is in the repository. */
 static const char *
 choose_branch(const struct kr_run_state *run, const struct kr_tree *tree, const char *start,
@@ -199,7 +190,7 @@ choose_branch(const struct kr_run_state *run, const struct kr_tree *tree, const 
 			return NULL;
 		if (!found)
 			synced[0] = '\0';
-		if (!found || is_ancestor(tree, synced, start))
+		if (!found || kr_commit_has(tree->checkout.common, start, synced))
 			return branch;
 	}
 	kr_fail(err, KR_E_LIMIT, "%d branches of %s hold commits of their own", BRANCHES_MAX,

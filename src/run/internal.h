@@ -44,6 +44,7 @@ struct kr_run_state {
 
 /* One launch. */
 struct kr_job {
+	const char *id; /* of the session; NULL: a new one */
 	const char *purpose;
 	enum kr_phase phase;
 	const char *const *argv;

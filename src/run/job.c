@@ -221,6 +221,8 @@ connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *
 		.item = run->item.id,
 		.session = job->paths.id,
 		.channel_dir = job->paths.channel_dir,
+		.on_call = run->want->on_call,
+		.context = run->want->context,
 		.repo = run->repo->path,
 		.worktree = run->item.worktree,
 		.branch = run->trees->git.record.branch,
@@ -243,7 +245,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 	struct kr_log log;
 	int result = -1;
 
-	if (kr_session_paths_make(run->arena, &run->host, &run->item, &job->paths, err) < 0)
+	if (kr_session_paths_make(run->arena, &run->host, &run->item, job->id, &job->paths, err) < 0)
 		return -1;
 	folder = kr_path_open(job->paths.folder, O_RDONLY | O_DIRECTORY, err);
 	if (folder < 0)

@@ -99,23 +99,40 @@ find_cwd(struct kr_run_state *run)
 	return cwd;
 }
 
+static const struct kr_run_streams own_streams = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
+
+static void
+note_done(const struct kr_run_state *run, const struct kr_job *job)
+{
+	struct kr_run_done *done = run->want->done;
+
+	if (!done || !job->paths.id)
+		return;
+	done->has_session = true;
+	done->started = job->end.started;
+	done->signal = job->end.signal;
+}
+
 static int
 run_command(struct kr_run_state *run, struct kr_error *err)
 {
+	const struct kr_run_streams *streams = run->want->streams ? run->want->streams : &own_streams;
 	struct kr_job job = {
+		.id = run->want->session,
 		.purpose = run->want->purpose,
 		.phase = run->phase,
 		.argv = run->want->argv,
 		.cwd = find_cwd(run),
-		.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
-		.in = STDIN_FILENO,
-		.out = STDOUT_FILENO,
-		.err = STDERR_FILENO,
+		.terminal = !run->want->streams && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
+		.in = streams->in,
+		.out = streams->out,
+		.err = streams->err,
 	};
 	int status;
 
 	int result = kr_job_run(run, &job, err);
 
+	note_done(run, &job);
 	kr_run_end(run, &job, result == 0 && job.end.started);
 	if (result < 0)
 		return -1;
@@ -129,7 +146,12 @@ static int
 open_item(struct kr_run_state *run, struct kr_error *err)
 {
 	const struct kr_item_want want = {
-		.id = run->item_id, .workspace = run->workspace, .with_changes = run->want->with_changes, .keep = run->want->keep
+		.id = run->item_id,
+		.workspace = run->workspace,
+		.base = run->want->base,
+		.with_changes = run->want->with_changes,
+		.keep = run->want->keep || run->want->go_on,
+		.follow = run->want->go_on,
 	};
 
 	if (kr_item_open(run->arena, &run->host, run->trees, run->tree_count, &want, &run->item, err) < 0)

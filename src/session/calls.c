@@ -1,14 +1,12 @@
 /* The session is never the call's to say: it is the one whose channel the call came in on (CHN-06). */
 #include "session/calls.h"
 
-#include <jansson.h>
-
 #include "base/text.h"
 #include "session/facts.h"
 
 /* Takes value over. */
-static void
-give(struct kr_call_answer *answer, json_t *value)
+void
+kr_calls_give(struct kr_call_answer *answer, json_t *value)
 {
 	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
 
@@ -90,7 +88,7 @@ note_progress(struct kr_calls *calls, const struct kr_call *call, struct kr_call
 		return;
 	}
 	calls->progress++;
-	give(answer, json_pack("{s:s, s:I}", "id", calls->item, "task", (json_int_t)call->task));
+	kr_calls_give(answer, json_pack("{s:s, s:I}", "id", calls->item, "task", (json_int_t)call->task));
 }
 
 /* ---- all of them ---- */
@@ -114,13 +112,12 @@ path_text(const char *path)
 static void
 show(const struct kr_calls *calls, struct kr_call_answer *answer)
 {
-	give(answer,
-		json_pack("{s:s, s:o, s:o, s:o, s:s}", "id", calls->item, "repo", path_text(calls->repo), "worktree",
-			path_text(calls->worktree), "branch", path_text(calls->branch), "session", calls->session));
+	kr_calls_give(answer, json_pack("{s:s, s:o, s:o, s:o, s:s}", "id", calls->item, "repo", path_text(calls->repo), "worktree",
+					 path_text(calls->worktree), "branch", path_text(calls->branch), "session", calls->session));
 }
 
-static void
-refuse(struct kr_call_answer *answer, const char *what, const char *name, const char *why)
+void
+kr_calls_refuse(struct kr_call_answer *answer, const char *what, const char *name, const char *why)
 {
 	snprintf(answer->refused, sizeof(answer->refused), "%s '%s' is not this session's: %s", what, name, why);
 }
@@ -129,7 +126,7 @@ void
 kr_calls_answer(struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
 {
 	if (call->id[0] && strcmp(call->id, calls->item) != 0) {
-		refuse(answer, "item", call->id, "a worker calls about its own item only");
+		kr_calls_refuse(answer, "item", call->id, "a worker calls about its own item only");
 		return;
 	}
 	switch ((enum kr_verb)call->verb) {
@@ -146,7 +143,7 @@ kr_calls_answer(struct kr_calls *calls, const struct kr_call *call, struct kr_ca
 		kr_call_fail(answer, 404, "an item of 'kraft run' has no review threads");
 		break;
 	case KR_VERB_REPLY:
-		refuse(answer, "thread", call->thread, "an item of 'kraft run' has no review threads");
+		kr_calls_refuse(answer, "thread", call->thread, "an item of 'kraft run' has no review threads");
 		break;
 	case KR_VERB_RETRY:
 		kr_call_fail(answer, 403, "a worker session cannot act on its own work item");

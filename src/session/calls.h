@@ -15,6 +15,8 @@
 #ifndef KR_SESSION_CALLS_H
 #define KR_SESSION_CALLS_H
 
+#include <jansson.h>
+
 #include "egress/call.h"
 #include "store/store.h"
 
@@ -24,8 +26,16 @@ struct kr_calls {
 	/* The store, open for writing; NULL with err. Borrowed for one call. */
 	struct kr_store *(*store)(void *context, struct kr_error *err);
 	void *context;
-	unsigned progress; /* events so far */
+	unsigned progress, replies; /* so far */
 };
+
+/* Answers in place of kr_calls_answer, for what is more than an item of `kraft run`. */
+typedef void kr_calls_fn(void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
+
+/* {"id", ...} as the body of a 200; value is taken, NULL is out of memory. */
+void kr_calls_give(struct kr_call_answer *answer, json_t *value);
+/* Not this session's: 403 and an event. */
+void kr_calls_refuse(struct kr_call_answer *answer, const char *what, const char *name, const char *why);
 
 void kr_calls_answer(struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
 

@@ -52,7 +52,7 @@ struct opening {
 	struct kr_item *item;
 	struct kr_tree *root; /* the first of the item's trees */
 	int dir_fd; /* <run_dir>/worktrees */
-	bool exclusive, keep;
+	bool exclusive, keep, follow;
 	struct kr_record record;
 };
 
@@ -77,10 +77,11 @@ kr_item_check_id(const char *id, struct kr_error *err)
 		return kr_hint(err, "1 to 64 of letters, digits, '.', '_' and '-', the first neither '.' nor '-'; no '.' at the end "
 							"or beside another");
 	}
-	if (ends_with(id, ".json") || ends_with(id, ".lock") || ends_with(id, ".new") || strstr(id, ".aside-")) {
+	if (ends_with(id, ".json") || ends_with(id, ".lock") || ends_with(id, ".new") ||
+		ends_with(id, ".host") || ends_with(id, ".log") || strstr(id, ".aside-")) {
 		kr_fail(err, KR_E_USAGE, "'%s' cannot name an item", id);
 		return kr_hint(
-			err, "'.json', '.lock', '.new' and '.aside-' are the names of kraft's own files there");
+			err, "'.json', '.lock', '.new', '.host', '.log' and '.aside-' are the names of kraft's own files there");
 	}
 	return 0;
 }
@@ -425,7 +426,18 @@ drop_stale_locks(const struct opening *o, const char *git_dir)
 			(void)unlinkat(fd, locks[i], 0); /* git says so if it is still there */
 }
 
-/* Commits move the worktree, and the record of the private git directory knows it. */
+/* To where a person brought the item's branch, if that is only forward. */
+static void
+follow_branch(struct kr_tree *tree, const char *branch)
+{
+	char tip[KR_OID_HEX_MAX + 1];
+
+	if (kr_branch_read(&tree->checkout, branch, tip, NULL) > 0 && kr_commit_has(tree->checkout.common, tip, tree->at))
+		memcpy(tree->wanted, tip, sizeof(tip));
+}
+
+/* Commits move the worktree, and the record of the private git directory knows it; where it stands is where it stays with
+ * --keep. */
 static void
 find_position(const struct opening *o, struct kr_tree *tree, const char *recorded)
 {
@@ -434,10 +446,14 @@ find_position(const struct opening *o, struct kr_tree *tree, const char *recorde
 	};
 	struct kr_private_record private;
 
-	snprintf(tree->at, sizeof(tree->at), "%s", recorded);
-	if (kr_private_record_read(o->arena, &git, &private, NULL) == 0 &&
-		strcmp(private.worktree_git_dir, tree->git_dir) == 0)
-		memcpy(tree->at, private.at, sizeof(tree->at));
+	const bool is_ours = kr_private_record_read(o->arena, &git, &private, NULL) == 0 &&
+						 strcmp(private.worktree_git_dir, tree->git_dir) == 0;
+
+	snprintf(tree->at, sizeof(tree->at), "%s", is_ours ? private.at : recorded);
+	if (o->keep)
+		memcpy(tree->wanted, tree->at, sizeof(tree->wanted));
+	if (o->follow && is_ours)
+		follow_branch(tree, private.branch);
 }
 
 /* Where a tree stands and where it should; a member is looked at before anything is done with it. */
@@ -449,8 +465,6 @@ judge_tree(const struct opening *o, size_t index, struct kr_error *err)
 
 	tree->git_dir = member ? member->git_dir : o->record.git_dir;
 	find_position(o, tree, member ? member->commit : o->record.commit);
-	if (o->keep)
-		memcpy(tree->wanted, tree->at, sizeof(tree->wanted));
 	tree->is_elsewhere = o->record.state == KR_RECORD_MOVING || strcmp(tree->at, tree->wanted) != 0;
 	return member ? kr_member_check(o->arena, o->item->id, o->item->worktree, tree, NULL, NULL, err) : 0;
 }
@@ -577,19 +591,32 @@ make_places(struct opening *o, struct kr_error *err)
 	return 0;
 }
 
+static int
+find_commit(const struct kr_tree *tree, const char *base, char oid[KR_OID_HEX_MAX + 1], struct kr_error *err)
+{
+	int found;
+
+	if (!base)
+		return kr_checkout_head(&tree->checkout, oid, err);
+	found = kr_branch_read(&tree->checkout, base, oid, err);
+	if (found == 0)
+		return kr_fail(err, KR_E_REFUSED, "'%s' has no branch '%s'", tree->checkout.root, base);
+	return found < 0 ? -1 : 0;
+}
+
 /* What each tree should stand at. */
 static int
-find_wanted(const struct opening *o, bool with_changes, struct kr_error *err)
+find_wanted(const struct opening *o, const struct kr_item_want *want, struct kr_error *err)
 {
 	for (size_t i = 0; i < o->item->tree_count; i++) {
 		struct kr_tree *tree = &o->root[i];
 		char head[KR_OID_HEX_MAX + 1];
 
 		tree->worktree = *tree->below ? kr_path_join(o->arena, o->item->worktree, tree->below) : o->item->worktree;
-		if (kr_checkout_head(&tree->checkout, head, err) < 0)
+		if (find_commit(tree, i ? NULL : want->base, head, err) < 0)
 			return -1;
 		memcpy(tree->wanted, head, sizeof(head));
-		if (with_changes && kr_checkout_snapshot(&tree->checkout, head, tree->wanted, err) < 0)
+		if (want->with_changes && kr_checkout_snapshot(&tree->checkout, head, tree->wanted, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -655,6 +682,7 @@ kr_item_open(struct kr_arena *arena, const struct kr_host *host, struct kr_tree 
 		.root = trees,
 		.dir_fd = -1,
 		.keep = want->keep,
+		.follow = want->follow,
 	};
 	int result = -1;
 
@@ -663,7 +691,7 @@ kr_item_open(struct kr_arena *arena, const struct kr_host *host, struct kr_tree 
 	item.trees = trees;
 	item.tree_count = tree_count;
 	item.workspace = want->workspace;
-	if (find_wanted(&o, want->with_changes, err) == 0 && make_places(&o, err) == 0 && take_lock(&o, err) == 0)
+	if (find_wanted(&o, want, err) == 0 && make_places(&o, err) == 0 && take_lock(&o, err) == 0)
 		result = settle(&o, err);
 	kr_close_p(&o.dir_fd);
 	if (result < 0)

@@ -13,9 +13,11 @@
 
 struct kr_item_want {
 	const char *id;     /* NULL: the repository's own, run-<name>-<8 hex of the path> */
+	const char *base;   /* a branch of the root's, whose tip the worktree is made at; NULL: where the checkout stands */
 	bool with_changes;  /* take uncommitted changes of the checkout along */
 	const char *workspace; /* whose members the other trees are; NULL: there are none */
 	bool keep;          /* leave the worktree, where there is one, at the commit it has; wins over with_changes */
+	bool follow;        /* with keep: but bring it forward to its branch, where a person has added to that */
 };
 
 enum kr_item_state {
@@ -69,12 +71,14 @@ int kr_item_share(struct kr_item *item, struct kr_error *err);
 /* The lock of the item in dir_fd (<run_dir>/worktrees), exclusive, for removing it; KR_E_BUSY when anybody holds it. */
 int kr_item_lock_alone(int dir_fd, const char *id, struct kr_error *err);
 
-/* Paths of one new session of the item, its directories and empty result file made. id: 16 hex digits, random. */
+/* 16 hex digits, random. NULL with err. */
+const char *kr_session_new_id(struct kr_arena *arena, struct kr_error *err);
+/* Paths of one new session of the item, its directories and empty result file made. id: NULL for a new one. */
 struct kr_session_paths {
 	const char *id, *folder, *result_file, *channel_dir;
 };
 int kr_session_paths_make(struct kr_arena *arena, const struct kr_host *host, const struct kr_item *item,
-	struct kr_session_paths *out, struct kr_error *err);
+	const char *id, struct kr_session_paths *out, struct kr_error *err);
 /* <run_dir>/empty, made when missing. */
 const char *kr_session_empty_file(struct kr_arena *arena, const struct kr_host *host,
 	struct kr_error *err);

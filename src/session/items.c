@@ -271,6 +271,8 @@ remove_all(const struct looking *l, const struct kr_item_seen *seen, struct kr_e
 	const char *const own[] = {
 		kr_arena_printf(l->arena, "%s.json", seen->id),
 		kr_arena_printf(l->arena, "%s.lock", seen->id),
+		kr_arena_printf(l->arena, "%s.host", seen->id), /* of a work item (work/), which has ended */
+		kr_arena_printf(l->arena, "%s.host.log", seen->id),
 	};
 
 	for (size_t i = 0; i < seen->tree_count; i++)

@@ -4,7 +4,6 @@
 
 #include "egress/egress.h"
 #include "os/host.h"
-#include "session/calls.h"
 #include "session/facts.h"
 #include "store/store.h"
 
@@ -96,7 +95,7 @@ on_call(void *context, const struct kr_call *call, struct kr_call_answer *answer
 	struct kr_session_network *n = context;
 
 	if (n->want.on_call)
-		n->want.on_call(n->want.context, call, answer);
+		n->want.on_call(n->want.context, &n->calls, call, answer);
 	else
 		kr_calls_answer(&n->calls, call, answer);
 }

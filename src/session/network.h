@@ -5,18 +5,17 @@
 #ifndef KR_SESSION_NETWORK_H
 #define KR_SESSION_NETWORK_H
 
-#include "egress/call.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
+#include "session/calls.h"
 
 struct kr_session_network_want {
 	const struct kr_host *host;
 	const struct kr_host_list *hosts; /* of the phase, borrowed */
 	enum kr_phase phase;
 	const char *item, *session, *channel_dir;
-	/* Answers the worker's calls, as in struct kr_broker_want. NULL: as for a session of `kraft run` (session/calls.h). */
-	void (*on_call)(void *context, const struct kr_call *call, struct kr_call_answer *answer);
-	void *context;
+	kr_calls_fn *on_call; /* answers the worker's calls; NULL: kr_calls_answer */
+	void *context;        /* its */
 	const char *repo, *worktree, *branch; /* what such a session's `kraft view show` tells; branch may be NULL */
 };
 

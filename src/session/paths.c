@@ -13,8 +13,8 @@
 #include "base/fd.h"
 #include "base/path.h"
 
-static const char *
-random_id(struct kr_arena *arena, struct kr_error *err)
+const char *
+kr_session_new_id(struct kr_arena *arena, struct kr_error *err)
 {
 	uint64_t bits;
 
@@ -60,9 +60,9 @@ new_result_file(struct kr_arena *arena, const struct kr_item *item, const char *
 
 int
 kr_session_paths_make(struct kr_arena *arena, const struct kr_host *host, const struct kr_item *item,
-	struct kr_session_paths *out, struct kr_error *err)
+	const char *id, struct kr_session_paths *out, struct kr_error *err)
 {
-	struct kr_session_paths paths = { .id = random_id(arena, err) };
+	struct kr_session_paths paths = { .id = id ? id : kr_session_new_id(arena, err) };
 
 	if (!paths.id || !(paths.folder = new_directory(arena, host, "sessions", paths.id, err)) ||
 		!(paths.channel_dir = new_directory(arena, host, "sn", paths.id, err)) ||

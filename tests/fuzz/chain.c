@@ -44,7 +44,7 @@ check_task(const struct kr_task *task)
 }
 
 static size_t
-check_steps(struct kr_arena *arena, struct kr_strs *paths, const struct kr_steps *steps)
+check_steps(struct kr_arena *arena, struct kr_strs *paths, const struct kr_chain_steps *steps)
 {
 	size_t tasks = 0;
 

@@ -18,7 +18,25 @@ CA = 'export SSL_CERT_FILE=$PWD/ca.pem CURL_CA_BUNDLE=$PWD/ca.pem GIT_SSL_CAINFO
 URL = "https://web.tls.example/hello"
 
 
+def serve_git(request):
+    """A repository of far.git's over git's own protocol, by the program that git has for it."""
+    path, _, query = request.target.partition("?")
+    env = {"GIT_PROJECT_ROOT": HOME.root, "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path, "QUERY_STRING": query, "REQUEST_METHOD": request.method,
+           "CONTENT_TYPE": request.get("content-type") or "", "HTTP_CONTENT_ENCODING": request.get("content-encoding") or "", "PATH": "/usr/bin:/bin",
+           "GIT_PROTOCOL": request.get("git-protocol") or "", "CONTENT_LENGTH": str(len(request.body)), "REMOTE_USER": "somebody",
+           "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    said = subprocess.run(["git", "http-backend"], env=env, input=request.body, stdout=subprocess.PIPE, check=True).stdout
+    head, _, body = said.partition(b"\r\n\r\n")
+    status = b"200 OK"
+    for line in head.split(b"\r\n"):
+        if line.startswith(b"Status: "):
+            status = line[8:]
+    return b"HTTP/1.1 " + status + b"\r\n" + head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
 def serve_file(request):
+    if request.target.startswith("/smart.git/"):
+        return serve_git(request)
     body = FILES.get(request.target.partition("?")[0])
     if body is None:
         return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
@@ -67,6 +85,27 @@ def _(t):
             with open(path, "rb") as f:
                 FILES["/far.git/" + os.path.relpath(path, bare)] = f.read()
     goes_out(t, "git clone -q https://web.tls.example/far.git \"$HOME/cloned\" && test -f \"$HOME/cloned/README\" && echo hello from far away", True, "git clone")
+
+
+@promise("OS-ENV-03 REF-01", "git fetch and git push from inside, to the remote that the repository names")
+def _(t):
+    bare = os.path.join(HOME.root, "smart.git")
+    git(HOME.repo, "clone", "-q", "--bare", HOME.repo, bare)
+    git(bare, "config", "http.receivepack", "true")
+    git(HOME.repo, "config", "user.name", "Per Son")
+    git(HOME.repo, "config", "user.email", "person@site.example")
+    git(HOME.repo, "remote", "add", "far", "https://somebody:secret@web.tls.example/smart.git")
+    ahead = git(bare, "commit-tree", "-p", "HEAD", "-m", "far ahead", "HEAD^{tree}").strip()
+    git(bare, "update-ref", "refs/heads/ahead", ahead)
+    script = ("set -e; git remote get-url far; git fetch -q far ahead; git merge -q --ff-only FETCH_HEAD; echo own >own; git add own; git commit -qm own;"
+              " git push -q far HEAD:refs/heads/pushed; git rev-parse HEAD")
+    done = HOME.sh(CA + script, options=["--item", "far"], timeout=90)
+    t.works(done.code == 0, "both work", done)
+    t.works(git(bare, "rev-parse", "pushed").strip() == done.lines[-1] == git(HOME.repo, "rev-parse", "kraft/far").strip(), "the commit is in both repositories", done)
+    t.works("secret" not in done.out + done.err and "secret" not in HOME.sh("git config --list", options=["--item", "far", "--keep"]).out,
+            "the password of the person's remote does not cross", done)
+    refused = HOME.sh(CA + "git push -q https://closed.example/smart.git HEAD:refs/heads/x", options=["--item", "far", "--keep"])
+    t.works(refused.code != 0 and "403" in refused.err, "a host that is not on the list is refused", refused)
 
 
 @promise("OS-ENV-03", "node's own http and fetch, with and without NODE_USE_ENV_PROXY; npm")

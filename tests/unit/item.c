@@ -876,8 +876,8 @@ a_session_gets_places_of_its_own(void **state)
 	c = call_for(p, "r");
 	item = open_item(p, &c);
 	umask(0);
-	assert_int_equal(kr_session_paths_make(&p->arena, &c.host, &item, &one, &err), 0);
-	assert_int_equal(kr_session_paths_make(&p->arena, &c.host, &item, &two, &err), 0);
+	assert_int_equal(kr_session_paths_make(&p->arena, &c.host, &item, NULL, &one, &err), 0);
+	assert_int_equal(kr_session_paths_make(&p->arena, &c.host, &item, NULL, &two, &err), 0);
 	umask(022);
 	assert_string_not_equal(one.id, two.id);
 	assert_int_equal(strlen(one.id), 16);
@@ -921,9 +921,9 @@ links_below_the_run_directory_are_refused(void **state)
 	}
 	item = open_item(p, &c);
 	sh(p, "ln -s %s/victim run/sn", p->top);
-	assert_int_equal(kr_session_paths_make(&p->arena, &c.host, &item, &paths, &err), -1);
+	assert_int_equal(kr_session_paths_make(&p->arena, &c.host, &item, NULL, &paths, &err), -1);
 	sh(p, "rm run/sn && mv run/results/x kept && ln -s %s/victim run/results/x", p->top);
-	assert_int_equal(kr_session_paths_make(&p->arena, &c.host, &item, &paths, &err), -1);
+	assert_int_equal(kr_session_paths_make(&p->arena, &c.host, &item, NULL, &paths, &err), -1);
 	assert_int_equal(err.code, KR_E_REFUSED);
 	sh(p, "test -z \"$(ls victim)\"");
 	kr_item_close(&item);

@@ -1,0 +1,71 @@
+/* kraft item create: files a work item. */
+#include "cli/work.h"
+
+enum { DESCRIPTION, CHAIN, BASE, REPO, AUTOSTART, JSON };
+static const struct kr_option options[] = {
+	[DESCRIPTION] = { "description", 'd', "TEXT", "what is to be done, in full" },
+	[CHAIN] = { "chain", 0, "ID", "how it is done; 'kraft admin chains' lists them" },
+	[BASE] = { "base-branch", 'b', "BRANCH", "begin at this branch, in place of where the checkout stands" },
+	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
+	[AUTOSTART] = { "autostart", 0, NULL, "start it, in the background" },
+	[JSON] = { "json", 0, NULL, "for programs" },
+	{ NULL },
+};
+
+static int
+tell(struct kr_work *work, const char *id, bool json, struct kr_error *err)
+{
+	struct kr_work_view view;
+
+	if (kr_work_look(work, id, &view, err) < 0)
+		return -1;
+	if (json)
+		return kr_work_print_json(kr_work_json(&view), err);
+	printf("%s %s\n", view.row.id, view.row.status);
+	return 0;
+}
+
+static int
+create(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	const struct kr_work_new want = {
+		.title = parsed->words[0],
+		.description = parsed->value[DESCRIPTION],
+		.repo = parsed->value[REPO],
+		.chain = parsed->value[CHAIN],
+		.base = parsed->value[BASE],
+		.worker = (const char *const *)parsed->words + 1,
+	};
+	struct kr_item_row row;
+	struct kr_work work;
+	int result;
+
+	if (parsed->word_count > 1 && !parsed->dashes) {
+		kr_fail(err, KR_E_USAGE, "'%s' after the title", parsed->words[1]);
+		return kr_hint(err, "quote a title of several words; the worker's command comes after '--'");
+	}
+	result = kr_work_open_for_person(arena, &work, err);
+	if (result == 0)
+		result = kr_work_file(&work, &want, &row, err);
+	if (result == 0 && parsed->value[AUTOSTART])
+		result = kr_work_detach(&work, row.id, err);
+	if (result == 0)
+		result = tell(&work, row.id, parsed->value[JSON] != NULL, err);
+	kr_work_close(&work);
+	return result;
+}
+
+const struct kr_command kr_cmd_item_create = {
+	.name = "item create",
+	.usage = "[OPTIONS] TITLE [-- COMMAND [ARG...]]",
+	.summary = "file a work item: a worktree, a branch, a chain, a gate",
+	.help =
+		"The item is filed paused, with the chain and policy.yaml as they are now; 'kraft item start' begins.\n"
+		"Its work happens in a worktree and on a branch 'kraft/ID' of its own. COMMAND runs where the chain\n"
+		"has an agent: it reads what is to be done on stdin, and what it leaves uncommitted is committed.\n\n"
+		"Prints the item's id and status.",
+	.options = options,
+	.words_min = 1,
+	.words_max = -1,
+	.run = create,
+};

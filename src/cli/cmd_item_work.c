@@ -1,0 +1,414 @@
+/*
+ * kraft item start, pause, approve, ...: what a person says about a work item. All have the same shape: open, find the item,
+ * say it, and go on in the background where the word lets the item go on.
+ */
+#include "cli/work.h"
+
+#include "base/text.h"
+
+/* A call of one of these commands. */
+struct call {
+	struct kr_work work;
+	const struct kr_parsed *parsed;
+	const char *id;
+};
+
+static int
+begin(struct call *c, struct kr_arena *arena, const struct kr_parsed *parsed, const char *word, struct kr_error *err)
+{
+	*c = (struct call){ .parsed = parsed };
+	if (kr_work_open_for_person(arena, &c->work, err) < 0)
+		return -1;
+	c->id = kr_work_id(&c->work, word, err);
+	return c->id ? 0 : -1;
+}
+
+static int
+tell(struct call *c, struct kr_error *err)
+{
+	struct kr_work_view v;
+
+	if (kr_work_look(&c->work, c->id, &v, err) < 0)
+		return -1;
+	printf("%s %s%s%s\n", v.row.id, kr_work_words(&v.row, v.is_hosted), *v.row.place ? " at " : "", v.row.place);
+	if (*v.row.reason) {
+		char safe[4096];
+
+		kr_text_escape(safe, sizeof(safe), v.row.reason, strlen(v.row.reason));
+		printf("    %s\n", safe);
+	}
+	return 0;
+}
+
+/* 1: it stopped at what failed. */
+static int
+tell_and_judge(struct call *c, struct kr_error *err)
+{
+	struct kr_work_view v;
+
+	if (tell(c, err) < 0 || kr_work_look(&c->work, c->id, &v, err) < 0)
+		return -1;
+	return v.next.kind == KR_NEXT_STOP && v.next.stop != KR_STOP_QUESTION && !v.is_hosted;
+}
+
+/* After a word that lets it go on. */
+static int
+go_on(struct call *c, bool stay, struct kr_error *err)
+{
+	if (!stay && kr_work_detach(&c->work, c->id, err) < 0)
+		return -1;
+	return tell(c, err);
+}
+
+static int
+end(struct call *c, int result)
+{
+	kr_work_close(&c->work);
+	return result;
+}
+
+static const char *
+word_of(const struct kr_parsed *parsed, int at)
+{
+	return parsed->word_count > at ? parsed->words[at] : NULL;
+}
+
+/* ---- start, pause ---- */
+
+enum { START_DETACH, START_STEER };
+static const struct kr_option start_options[] = {
+	[START_DETACH] = { "detach", 'd', NULL, "in the background; it goes on when you log out" },
+	[START_STEER] = { "steer", 0, "TEXT", "a word that leads the next agent's instruction, once" },
+	{ NULL },
+};
+
+static int
+start(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, word_of(parsed, 0), err);
+
+	if (result == 0 && parsed->value[START_STEER])
+		result = kr_work_steer(&c.work, c.id, parsed->value[START_STEER], err);
+	if (result == 0)
+		result = parsed->value[START_DETACH] ? kr_work_detach(&c.work, c.id, err)
+											 : kr_work_host(&c.work, c.id, true, NULL, NULL, err);
+	return end(&c, result == 0 ? tell_and_judge(&c, err) : result);
+}
+
+const struct kr_command kr_cmd_item_start = {
+	.name = "item start",
+	.usage = "[OPTIONS] [ITEM]",
+	.summary = "walk an item through its chain until it needs you",
+	.help = "In front of you, with the output of its tasks; Ctrl-C pauses it. What another process had begun and\n"
+			"did not finish (a crash, a power cut) runs again.\n\n"
+			"Exit status: 0 when it waits for you or is done, 1 when it stopped at what failed.",
+	.options = start_options,
+	.words_max = 1,
+	.run = start,
+};
+
+static int
+item_pause(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, word_of(parsed, 0), err);
+
+	if (result == 0)
+		result = kr_work_pause(&c.work, c.id, err);
+	return end(&c, result == 0 ? tell(&c, err) : result);
+}
+
+const struct kr_command kr_cmd_item_pause = {
+	.name = "item pause",
+	.usage = "[ITEM]",
+	.summary = "end what runs in an item; 'kraft item start' goes on",
+	.help = "",
+	.words_max = 1,
+	.run = item_pause,
+};
+
+/* ---- gates ---- */
+
+enum { GATE_NOTE, GATE_STAY };
+static const struct kr_option gate_options[] = {
+	[GATE_NOTE] = { "note", 'm', "TEXT", "why; a rejection's note leads the next agent's instruction" },
+	[GATE_STAY] = { "no-start", 0, NULL, "do not go on in the background" },
+	{ NULL },
+};
+
+static int
+approve(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, word_of(parsed, 0), err);
+
+	if (result == 0)
+		result = kr_work_approve(&c.work, c.id, parsed->value[GATE_NOTE], err);
+	return end(&c, result == 0 ? go_on(&c, parsed->value[GATE_STAY] != NULL, err) : result);
+}
+
+const struct kr_command kr_cmd_item_approve = {
+	.name = "item approve",
+	.usage = "[OPTIONS] [ITEM]",
+	.summary = "let an item through the gate that it waits at",
+	.help = "Only a person can. Open threads that have to be fixed stand in the way.",
+	.options = gate_options,
+	.words_max = 1,
+	.run = approve,
+};
+
+static int
+reject(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, word_of(parsed, 0), err);
+
+	if (result == 0 && !parsed->value[GATE_NOTE])
+		result = kr_fail(err, KR_E_USAGE, "a rejection needs --note: it is what the next run is told");
+	if (result == 0)
+		result = kr_work_reject(&c.work, c.id, parsed->value[GATE_NOTE], err);
+	return end(&c, result == 0 ? go_on(&c, parsed->value[GATE_STAY] != NULL, err) : result);
+}
+
+const struct kr_command kr_cmd_item_reject = {
+	.name = "item reject",
+	.usage = "--note TEXT [OPTIONS] [ITEM]",
+	.summary = "send an item back from the gate that it waits at",
+	.help = "It goes on where the gate's reject_to says, else at the nearest node before it.",
+	.options = gate_options,
+	.words_max = 1,
+	.run = reject,
+};
+
+/* ---- after a stop ---- */
+
+enum { RETRY_PATH, RETRY_RESTART, RETRY_STEER, RETRY_STAY };
+static const struct kr_option retry_options[] = {
+	[RETRY_PATH] = { "path", 0, "PATH", "from this NODE, NODE.STEP or NODE.STEP.TASK; without it the node that stopped" },
+	[RETRY_RESTART] = { "restart", 0, NULL, "from the chain's beginning" },
+	[RETRY_STEER] = { "steer", 0, "TEXT", "a word that leads the next agent's instruction, once" },
+	[RETRY_STAY] = { "no-start", 0, NULL, "do not go on in the background" },
+	{ NULL },
+};
+
+static int
+retry(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, word_of(parsed, 0), err);
+	const char *path = parsed->value[RETRY_RESTART] ? "" : parsed->value[RETRY_PATH];
+
+	if (result == 0 && parsed->value[RETRY_RESTART] && parsed->value[RETRY_PATH])
+		result = kr_fail(err, KR_E_USAGE, "--restart and --path say two things");
+	if (result == 0)
+		result = kr_work_retry(&c.work, c.id, path, parsed->value[RETRY_STEER], err);
+	return end(&c, result == 0 ? go_on(&c, parsed->value[RETRY_STAY] != NULL, err) : result);
+}
+
+const struct kr_command kr_cmd_item_retry = {
+	.name = "item retry",
+	.usage = "[OPTIONS] [ITEM]",
+	.summary = "try again what an item stopped at",
+	.help = "What came out well beside and before it stands; what follows it runs again, and gates after it ask again.",
+	.options = retry_options,
+	.words_max = 1,
+	.run = retry,
+};
+
+enum { SKIP_NOTE, SKIP_PATH, SKIP_STAY };
+static const struct kr_option skip_options[] = {
+	[SKIP_NOTE] = { "note", 'm', "TEXT", "why" },
+	[SKIP_PATH] = { "path", 0, "PATH", "this NODE, NODE.STEP or NODE.STEP.TASK; without it the node where it stands" },
+	[SKIP_STAY] = { "no-start", 0, NULL, "do not go on in the background" },
+	{ NULL },
+};
+
+static int
+skip(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, word_of(parsed, 0), err);
+
+	if (result == 0)
+		result = kr_work_skip(&c.work, c.id, parsed->value[SKIP_PATH], parsed->value[SKIP_NOTE], err);
+	return end(&c, result == 0 ? go_on(&c, parsed->value[SKIP_STAY] != NULL, err) : result);
+}
+
+const struct kr_command kr_cmd_item_skip = {
+	.name = "item skip",
+	.usage = "[OPTIONS] [ITEM]",
+	.summary = "go past where an item stands",
+	.help = "",
+	.options = skip_options,
+	.words_max = 1,
+	.run = skip,
+};
+
+/* ---- ends ---- */
+
+enum { END_REASON };
+static const struct kr_option end_options[] = {
+	[END_REASON] = { "reason", 'm', "TEXT", "why" },
+	{ NULL },
+};
+
+static int
+end_item(struct kr_arena *arena, const struct kr_parsed *parsed, enum kr_status status, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, parsed->words[0], err);
+
+	if (result == 0)
+		result = kr_work_end(&c.work, c.id, status, parsed->value[END_REASON], err);
+	return end(&c, result == 0 ? tell(&c, err) : result);
+}
+
+static int
+complete(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	return end_item(arena, parsed, KR_STATUS_COMPLETED, err);
+}
+
+static int
+cancel(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	return end_item(arena, parsed, KR_STATUS_CANCELLED, err);
+}
+
+const struct kr_command kr_cmd_item_complete = {
+	.name = "item complete",
+	.usage = "[OPTIONS] ITEM",
+	.summary = "say that an item is done, wherever it stands",
+	.help = "Its worktree and its branch stay.",
+	.options = end_options,
+	.words_min = 1,
+	.words_max = 1,
+	.run = complete,
+};
+
+const struct kr_command kr_cmd_item_cancel = {
+	.name = "item cancel",
+	.usage = "[OPTIONS] ITEM",
+	.summary = "give an item up",
+	.help = "Its worktree and its branch stay; 'kraft item remove' removes the worktree.",
+	.options = end_options,
+	.words_min = 1,
+	.words_max = 1,
+	.run = cancel,
+};
+
+/* ---- threads ---- */
+
+enum { COMMENT_FILE, COMMENT_LINE, COMMENT_MUST_FIX };
+static const struct kr_option comment_options[] = {
+	[COMMENT_FILE] = { "file", 0, "PATH", "the file that it is about" },
+	[COMMENT_LINE] = { "line", 0, "N", "and the line" },
+	[COMMENT_MUST_FIX] = { "must-fix", 0, NULL, "no gate is passed while it is open" },
+	{ NULL },
+};
+
+static int
+comment(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	const char *body = parsed->words[parsed->word_count - 1], *line = parsed->value[COMMENT_LINE], *thread;
+	struct kr_work_comment want = {
+		.body = body, .file = parsed->value[COMMENT_FILE], .must_fix = parsed->value[COMMENT_MUST_FIX] != NULL
+	};
+	uint64_t number = 0;
+	struct call c;
+	int result = begin(&c, arena, parsed, parsed->word_count > 1 ? parsed->words[0] : NULL, err);
+
+	if (result == 0 && line && (!want.file || !kr_text_to_u64(line, INT32_MAX, &number) || !number))
+		result = kr_fail(err, KR_E_USAGE, "--line is a number from 1 on, of a --file");
+	want.line = (int64_t)number;
+	if (result == 0)
+		result = kr_work_comment(&c.work, c.id, &want, &thread, err);
+	if (result == 0)
+		puts(thread);
+	return end(&c, result);
+}
+
+const struct kr_command kr_cmd_item_comment = {
+	.name = "item comment",
+	.usage = "[OPTIONS] [ITEM] TEXT",
+	.summary = "begin a thread about an item",
+	.help = "Prints the thread's id. The worker reads it ('kraft view threads' inside), and can answer.",
+	.options = comment_options,
+	.words_min = 1,
+	.words_max = 2,
+	.run = comment,
+};
+
+enum { THREAD_ITEM };
+static const struct kr_option thread_options[] = {
+	[THREAD_ITEM] = { "item", 0, "ID", "the item that it is of" },
+	{ NULL },
+};
+
+static int
+set_open(struct kr_arena *arena, const struct kr_parsed *parsed, bool is_open, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, parsed->value[THREAD_ITEM], err);
+
+	if (result == 0)
+		result = kr_work_set_open(&c.work, c.id, parsed->words[0], is_open, err);
+	return end(&c, result);
+}
+
+static int
+resolve(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	return set_open(arena, parsed, false, err);
+}
+
+static int
+reopen(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	return set_open(arena, parsed, true, err);
+}
+
+const struct kr_command kr_cmd_item_resolve = {
+	.name = "item resolve",
+	.usage = "[OPTIONS] THREAD",
+	.summary = "say that a thread is settled",
+	.help = "",
+	.options = thread_options,
+	.words_min = 1,
+	.words_max = 1,
+	.run = resolve,
+};
+
+const struct kr_command kr_cmd_item_reopen = {
+	.name = "item reopen",
+	.usage = "[OPTIONS] THREAD",
+	.summary = "say that a thread is not settled",
+	.help = "",
+	.options = thread_options,
+	.words_min = 1,
+	.words_max = 1,
+	.run = reopen,
+};
+
+static int
+reply(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, parsed->value[THREAD_ITEM], err);
+
+	if (result == 0)
+		result = kr_work_reply(&c.work, c.id, parsed->words[0], "human", NULL, parsed->words[1], err);
+	return end(&c, result);
+}
+
+const struct kr_command kr_cmd_item_reply = {
+	.name = "item reply",
+	.usage = "[OPTIONS] THREAD TEXT",
+	.summary = "answer in a thread",
+	.help = "",
+	.options = thread_options,
+	.words_min = 2,
+	.words_max = 2,
+	.run = reply,
+};

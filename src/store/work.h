@@ -1,0 +1,95 @@
+/*
+ * Work items in the store, and what belongs to them: marks, sessions, review threads. Rows as structs; what they mean is
+ * work/'s. Strings given back live in the arena. Errors as in store.h; every change is on the disk when its transaction has
+ * returned 0.
+ */
+#ifndef KR_STORE_WORK_H
+#define KR_STORE_WORK_H
+
+#include "store/store.h"
+
+/* All that `body` does is one transaction: all of it or nothing (then its error stands). Not within another one. */
+int kr_store_transact(
+	struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context, struct kr_error *err);
+
+struct kr_item_row {
+	const char *id, *title, *description, *repo, *chain_id, *chain, *policy;
+	const char *base, *worker, *steer;            /* NULL: none */
+	const char *status, *stop, *reason, *place;
+	int64_t progress;                             /* -1: none was told */
+	int64_t run;
+	uint64_t created_ms, changed_ms;
+};
+int kr_store_item_add(struct kr_store *store, const struct kr_item_row *row, struct kr_error *err);
+/* `id` may be any beginning that only one item has. KR_E_NOT_FOUND, or KR_E_USAGE naming those that it could be. */
+int kr_store_item_get(
+	struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_item_row *out, struct kr_error *err);
+/* Status, stop, reason, place, steer, progress, run and changed_ms; the rest never changes. */
+int kr_store_item_set(struct kr_store *store, const struct kr_item_row *row, struct kr_error *err);
+
+/* Only how far its worker says it is. */
+int kr_store_item_set_progress(struct kr_store *store, const char *id, int64_t progress, struct kr_error *err);
+
+struct kr_item_rows {
+	struct kr_item_row *v; /* oldest first */
+	size_t n;
+};
+/* chain and policy are "": they are long, and a list needs neither. */
+int kr_store_items(struct kr_arena *arena, struct kr_store *store, struct kr_item_rows *out, struct kr_error *err);
+
+struct kr_mark_row {
+	const char *path, *kind;
+	const char *session, *note; /* NULL: none */
+	int64_t run;
+	uint64_t ms;
+};
+int kr_store_mark_add(struct kr_store *store, const char *item, const struct kr_mark_row *row, struct kr_error *err);
+struct kr_mark_rows {
+	struct kr_mark_row *v; /* in order */
+	size_t n;
+};
+int kr_store_marks(
+	struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_mark_rows *out, struct kr_error *err);
+
+struct kr_session_row {
+	const char *id, *item, *path, *status;
+	const char *reason; /* NULL: none */
+	int64_t run, round;
+	uint64_t created_ms, ended_ms; /* ended_ms 0: it has not */
+};
+int kr_store_session_add(struct kr_store *store, const struct kr_session_row *row, struct kr_error *err);
+int kr_store_session_set(struct kr_store *store, const struct kr_session_row *row, struct kr_error *err);
+struct kr_session_rows {
+	struct kr_session_row *v; /* oldest first */
+	size_t n;
+};
+int kr_store_sessions(struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_session_rows *out,
+	struct kr_error *err);
+
+struct kr_comment_row {
+	const char *author, *body;
+	const char *claim; /* NULL: none */
+	uint64_t ms;
+};
+struct kr_thread_row {
+	const char *id, *item;
+	const char *file; /* NULL: about all of it */
+	int64_t line;     /* 0: none */
+	bool must_fix, is_open;
+	uint64_t ms;
+	struct kr_comment_row *comments;
+	size_t comment_count;
+};
+int kr_store_thread_add(struct kr_store *store, const struct kr_thread_row *row, struct kr_error *err);
+int kr_store_thread_set_open(struct kr_store *store, const char *id, bool is_open, struct kr_error *err);
+int kr_store_comment_add(
+	struct kr_store *store, const char *thread, const struct kr_comment_row *row, struct kr_error *err);
+struct kr_thread_rows {
+	struct kr_thread_row *v; /* oldest first, with their comments */
+	size_t n;
+};
+/* Those of one item. */
+int kr_store_threads(
+	struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_thread_rows *out, struct kr_error *err);
+
+#endif

@@ -1,0 +1,401 @@
+/*
+ * The host of an item: asks the walk what comes next and does it, until a person is needed. Every step is one transaction
+ * of mark, session, row and event, so a host that is killed leaves an item that the next one goes on with.
+ */
+#include "work/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "session/item.h"
+
+
+static volatile sig_atomic_t is_stopped;
+
+static void
+note_stop(int signal)
+{
+	(void)signal;
+	is_stopped = 1;
+}
+
+struct hosting {
+	struct kr_work *work;
+	struct kr_work_view v;
+	bool show;
+};
+
+/* ---- changes, each a transaction ---- */
+
+struct change {
+	struct hosting *h;
+	const struct kr_mark_row *mark;       /* NULL: none */
+	const struct kr_session_row *session; /* NULL: none */
+	bool is_new_session;
+	const char *event;
+	json_t *data;
+};
+
+static int
+write_change(void *context, struct kr_error *err)
+{
+	struct change *c = context;
+	struct kr_store *store = c->h->work->store;
+	struct kr_item_row *row = &c->h->v.row;
+	struct kr_item_row now;
+
+	/* A worker may have told its progress meanwhile. */
+	if (kr_store_item_get(c->h->work->arena, store, row->id, &now, err) < 0)
+		return -1;
+	row->progress = now.progress;
+	row->changed_ms = kr_now_ms();
+	if (c->mark && kr_store_mark_add(store, row->id, c->mark, err) < 0)
+		return -1;
+	if (c->session && c->is_new_session && kr_store_session_add(store, c->session, err) < 0)
+		return -1;
+	if (c->session && !c->is_new_session && kr_store_session_set(store, c->session, err) < 0)
+		return -1;
+	if (kr_store_item_set(store, row, err) < 0)
+		return -1;
+	return kr_work_event(c->h->work, row->id, c->event, kr_steal(c->data), err);
+}
+
+static int
+change(struct hosting *h, struct change c, struct kr_error *err)
+{
+	int result;
+
+	c.h = h;
+	result = kr_store_transact(h->work->store, write_change, &c, err);
+	json_decref(c.data);
+	return result;
+}
+
+static int
+set_status(struct hosting *h, enum kr_status status, const char *stop, const char *place, const char *reason,
+	const char *event, json_t *data, struct kr_error *err)
+{
+	h->v.row.status = kr_status_name(status);
+	h->v.row.stop = stop;
+	h->v.row.place = place;
+	h->v.row.reason = reason;
+	return change(h, (struct change){ .event = event, .data = data }, err);
+}
+
+/* ---- the start ---- */
+
+static int
+refuse_waiting(const struct kr_work_view *v, struct kr_error *err)
+{
+	const char *id = v->row.id;
+
+	if (kr_work_has_ended(&v->row))
+		return kr_fail(err, KR_E_REFUSED, "item '%s' is %s", id, v->row.status);
+	if (v->next.kind == KR_NEXT_GATE && strcmp(v->row.status, kr_status_name(KR_STATUS_NEEDS_HUMAN)) == 0) {
+		kr_fail(err, KR_E_REFUSED, "item '%s' waits for you at gate '%s'", id, v->chain.nodes[v->next.node].id);
+		return kr_hint(err, "'kraft view diff %s' shows it; 'kraft item approve %s' or 'kraft item reject %s --note ...'", id, id, id);
+	}
+	if (v->next.kind == KR_NEXT_STOP) {
+		kr_fail(err, KR_E_REFUSED, "item '%s' stopped at '%s': %s", id, v->next.path, v->row.reason);
+		return kr_hint(err, "'kraft item retry %s' tries again, 'kraft item skip %s' goes past it", id, id);
+	}
+	return 0;
+}
+
+/* Sessions that another host left unfinished: nobody knows how they ended, and their tasks run again. */
+static int
+settle_sessions(struct hosting *h, struct kr_error *err)
+{
+	for (size_t i = 0; i < h->v.sessions.n; i++) {
+		struct kr_session_row *s = &h->v.sessions.v[i];
+
+		if (strcmp(s->status, "running") != 0)
+			continue;
+		s->status = "unknown";
+		s->reason = "its host ended before it did";
+		s->ended_ms = kr_now_ms();
+		if (change(h,
+				(struct change){ .session = s,
+					.event = "session_unknown",
+					.data = json_pack("{s:s, s:s}", "session_id", s->id, "reason", s->reason) },
+				err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- one task ---- */
+
+static int
+begin_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s, struct kr_error *err)
+{
+	const struct kr_work_view *v = &h->v;
+
+	*s = (struct kr_session_row){
+		.id = kr_session_new_id(h->work->arena, err),
+		.item = v->row.id,
+		.path = task->path,
+		.status = "running",
+		.run = v->row.run,
+		.round = v->next.cycle,
+		.created_ms = kr_now_ms(),
+	};
+	if (!s->id)
+		return -1;
+	h->v.row.place = task->path;
+	return change(h,
+		(struct change){ .session = s,
+			.is_new_session = true,
+			.event = "worker_session_created",
+			.data = json_pack("{s:s, s:s, s:s, s:I}", "session_id", s->id, "node_id", v->chain.nodes[v->next.node].id, "hook_point",
+				task->path, "round", (json_int_t)v->next.cycle) },
+		err);
+}
+
+static int
+end_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s, const struct kr_work_outcome *outcome,
+	struct kr_error *err)
+{
+	const struct kr_mark_row mark = {
+		.path = task->path,
+		.kind = kr_mark_name(outcome->kind),
+		.session = s->id,
+		.note = outcome->reason,
+		.run = h->v.row.run,
+		.ms = kr_now_ms(),
+	};
+
+	s->status = outcome->was_paused ? "paused" : mark.kind;
+	s->reason = outcome->reason;
+	s->ended_ms = kr_now_ms();
+	if (task->kind == KR_TASK_AGENT && !outcome->was_paused)
+		h->v.row.steer = NULL; /* it has been said */
+	return change(h,
+		(struct change){ .mark = outcome->was_paused ? NULL : &mark,
+			.session = s,
+			.event = outcome->was_paused ? "worker_session_paused" : "worker_session_exited",
+			.data = json_pack("{s:s, s:s, s:I, s:s}", "session_id", s->id, "status", s->status, "wall_ms",
+				(json_int_t)(s->ended_ms - s->created_ms), "reason", s->reason) },
+		err);
+}
+
+/* 1: it was paused. */
+static int
+run_task(struct hosting *h, const struct kr_task *task, struct kr_error *err)
+{
+	struct kr_work_task want = {
+		.view = &h->v, .task = task, .round = h->v.next.cycle, .steer = h->v.row.steer, .show = h->show
+	};
+	struct kr_work_outcome outcome;
+	struct kr_session_row session;
+
+	if (begin_task(h, task, &session, err) < 0)
+		return -1;
+	want.session = session.id;
+	if (kr_work_run_task(h->work, &want, &is_stopped, &outcome, err) < 0 ||
+		end_task(h, task, &session, &outcome, err) < 0)
+		return -1;
+	return outcome.was_paused;
+}
+
+/* ---- the walk ---- */
+
+static const char *
+last_note(const struct kr_work_view *v, const char *path)
+{
+	for (size_t i = v->marks.n; i-- > 0;)
+		if (strcmp(v->marks.v[i].path, path) == 0)
+			return v->marks.v[i].note ? v->marks.v[i].note : "";
+	return "";
+}
+
+static int
+ask_person(struct hosting *h, struct kr_error *err)
+{
+	const struct kr_work_view *v = &h->v;
+	const struct kr_node *node = &v->chain.nodes[v->next.node];
+
+	if (v->next.kind == KR_NEXT_GATE) {
+		h->v.row.steer = NULL;
+		return set_status(h, KR_STATUS_NEEDS_HUMAN, "gate", node->id, node->message ? node->message : "", "gate_requested",
+			json_pack("{s:s, s:s}", "gate", node->id, "node_id", node->id), err);
+	}
+	return set_status(h, KR_STATUS_NEEDS_HUMAN, kr_stop_name(v->next.stop), v->next.path, last_note(v, v->next.path),
+		"work_item_needs_human",
+		json_pack("{s:s, s:s, s:s}", "node_id", node->id, "kind", kr_stop_name(v->next.stop), "reason",
+			last_note(v, v->next.path)),
+		err);
+}
+
+static int
+pause_item(struct hosting *h, struct kr_error *err)
+{
+	return set_status(h, KR_STATUS_PAUSED, "", h->v.row.place, "", "work_item_paused", json_object(), err);
+}
+
+/* 1: there is no more to do. */
+static int
+step(struct hosting *h, struct kr_error *err)
+{
+	const struct kr_next *next = &h->v.next;
+
+	switch (next->kind) {
+	case KR_NEXT_RUN:
+		for (size_t i = 0; i < next->task_count; i++) {
+			int result = is_stopped ? 1 : run_task(h, next->tasks[i], err);
+
+			if (result)
+				return result < 0 || pause_item(h, err) < 0 ? -1 : 1;
+		}
+		return 0;
+	case KR_NEXT_COMPLETE:
+		return set_status(h, KR_STATUS_COMPLETED, "", "", "", "work_item_completed", json_object(), err) < 0 ? -1 : 1;
+	default:
+		return ask_person(h, err) < 0 ? -1 : 1;
+	}
+}
+
+static int
+tell_node(struct hosting *h, size_t *node, struct kr_error *err)
+{
+	const struct kr_chain *chain = &h->v.chain;
+
+	if (h->v.next.node == *node || h->v.next.kind == KR_NEXT_STOP)
+		return 0;
+	if (*node < h->v.next.node && *node < chain->node_count &&
+		change(h,
+			(struct change){ .event = "node_completed", .data = json_pack("{s:s}", "node_id", chain->nodes[*node].id) }, err) < 0)
+		return -1;
+	*node = h->v.next.node;
+	if (*node == chain->node_count)
+		return 0;
+	return change(h,
+		(struct change){ .event = "node_started", .data = json_pack("{s:s}", "node_id", chain->nodes[*node].id) }, err);
+}
+
+static int
+walk(struct hosting *h, struct kr_error *err)
+{
+	size_t node = SIZE_MAX;
+	int result = 0;
+
+	while (result == 0) {
+		result = tell_node(h, &node, err) < 0 ? -1 : step(h, err);
+		if (result == 0)
+			result = kr_work_look(h->work, h->v.row.id, &h->v, err);
+	}
+	return result < 0 ? -1 : 0;
+}
+
+static void
+catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = note_stop };
+
+	is_stopped = 0;
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGHUP, &action, NULL);
+}
+
+int
+kr_work_host(
+	struct kr_work *work, const char *id, bool show, void (*on_start)(void *context), void *context, struct kr_error *err)
+{
+	struct hosting h = { .work = work, .show = show };
+	kr_auto_fd int lock = -1;
+
+	if (kr_work_look(work, id, &h.v, err) < 0)
+		return -1;
+	lock = kr_work_lock(work, h.v.row.id, err);
+	if (lock < 0 || kr_work_look(work, h.v.row.id, &h.v, err) < 0 || refuse_waiting(&h.v, err) < 0)
+		return -1;
+	catch_signals();
+	if (settle_sessions(&h, err) < 0 ||
+		set_status(&h, KR_STATUS_ACTIVE, "", h.v.row.place, "", "work_item_resumed",
+			json_pack("{s:s?}", "steer", h.v.row.steer), err) < 0)
+		return -1;
+	if (on_start)
+		on_start(context);
+	return walk(&h, err);
+}
+
+/* ---- in a process of its own ---- */
+
+struct word {
+	bool has_begun;
+	struct kr_error err;
+};
+
+static void
+tell_begun(void *context)
+{
+	const struct word word = { .has_begun = true };
+	int *fd = context;
+
+	(void)kr_write_all(*fd, &word, sizeof(word), NULL); /* nobody waits any more when it fails */
+	kr_close_p(fd);
+}
+
+static void
+be_host(struct kr_work *work, const char *id, const char *log, int word_fd)
+{
+	struct word word = { 0 };
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int log_fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	(void)setsid();
+	if (null_fd < 0 || log_fd < 0 || dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0)
+		kr_fail_errno(&word.err, KR_E_SYSTEM, errno, "cannot open '%s'", log);
+	else if (kr_store_open(work->host.places.run_dir, KR_STORE_WRITE, &work->store, &word.err) == 0 &&
+			 kr_work_host(work, id, false, tell_begun, &word_fd, &word.err) < 0 && word_fd < 0)
+		kr_error_print(&word.err, stderr, false);
+	if (word_fd >= 0)
+		(void)kr_write_all(word_fd, &word, sizeof(word), NULL);
+	kr_work_close(work);
+	_exit(word.err.code != 0);
+}
+
+int
+kr_work_detach(struct kr_work *work, const char *id, struct kr_error *err)
+{
+	struct kr_item_row row;
+	struct word word = { 0 };
+	const char *log;
+	size_t n = 0;
+	int ends[2];
+	pid_t pid;
+
+	if (kr_store_item_get(work->arena, work->store, id, &row, err) < 0)
+		return -1;
+	log = kr_work_path(work, row.id, ".host.log");
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
+	kr_work_close(work); /* as in task.c */
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		(void)close(ends[0]);
+		be_host(work, row.id, log, ends[1]);
+	}
+	(void)close(ends[1]);
+	while (pid > 0 && n < sizeof(word)) {
+		ssize_t got = read(ends[0], (char *)&word + n, sizeof(word) - n);
+
+		if (got == 0 || (got < 0 && errno != EINTR))
+			break;
+		n += got > 0 ? (size_t)got : 0;
+	}
+	(void)close(ends[0]);
+	if (kr_store_open(work->host.places.run_dir, KR_STORE_WRITE, &work->store, err) < 0)
+		return -1;
+	if (pid < 0 || n != sizeof(word))
+		return kr_fail(err, KR_E_SYSTEM, "no process could be started for item '%s'", row.id);
+	if (word.has_begun)
+		return 0;
+	*err = word.err;
+	return -1;
+}

@@ -1,0 +1,55 @@
+/* Between the files of this room. */
+#ifndef KR_WORK_INTERNAL_H
+#define KR_WORK_INTERNAL_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/fd.h"
+#include "session/calls.h"
+#include "session/facts.h"
+#include "work/result.h"
+#include "work/work.h"
+
+enum { KR_WORK_REJECTIONS = 10 }; /* of one gate */
+
+/* An event of this item; data is taken. Call it in a transaction, so that it is there exactly when the change is. */
+int kr_work_event(struct kr_work *work, const char *item, const char *type, json_t *data, struct kr_error *err);
+
+/* <run_dir>/worktrees/<item><end>. */
+const char *kr_work_path(struct kr_work *work, const char *item, const char *end);
+
+/* The lock of an item's host; a descriptor, or -1: KR_E_BUSY when another process has it. Processes of the holder's that
+ * inherit it hold it too: a task that outlives its host keeps the next one out. */
+int kr_work_lock(struct kr_work *work, const char *item, struct kr_error *err);
+bool kr_work_is_locked(struct kr_work *work, const char *item);
+/* The process that holds it, as it wrote it there; 0: none that is known and alive. */
+pid_t kr_work_host_pid(struct kr_work *work, const char *item);
+
+/* A line of a person's: not empty, no control characters but tab and newline, at most 64 KiB. */
+int kr_work_check_text(const char *what, const char *text, struct kr_error *err);
+
+/* calls.c: a kr_calls_fn, for the sessions of an item; context: its struct kr_work, without a store. */
+void kr_work_answer(void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
+
+/* ---- task.c ---- */
+
+struct kr_work_task {
+	const char *session; /* the id that it is to have */
+	const struct kr_work_view *view;
+	const struct kr_task *task;
+	unsigned round;
+	const char *steer; /* NULL: none */
+	bool show;
+};
+/* What became of it. reason: a sentence, "" when there is nothing to say. */
+struct kr_work_outcome {
+	enum kr_mark_kind kind;
+	bool was_paused;
+	const char *reason;
+};
+/* Blocks; *stop is looked at between waits: when it is set, the task is ended. -1 only when nothing can be recorded. */
+int kr_work_run_task(struct kr_work *work, const struct kr_work_task *task, const volatile sig_atomic_t *stop,
+	struct kr_work_outcome *out, struct kr_error *err);
+
+#endif

@@ -1,0 +1,205 @@
+/* An item as it is: rows, chain and marks put together; as JSON, and in words. */
+#include "work/internal.h"
+
+#include "base/path.h"
+
+static const char *const status_names[] = {
+#define X(status, name) [KR_STATUS_##status] = name,
+	KR_STATUSES(X)
+#undef X
+};
+
+const char *
+kr_status_name(enum kr_status status)
+{
+	return status_names[status];
+}
+
+static bool
+has_status(const struct kr_item_row *row, enum kr_status status)
+{
+	return strcmp(row->status, kr_status_name(status)) == 0;
+}
+
+bool
+kr_work_has_ended(const struct kr_item_row *row)
+{
+	return has_status(row, KR_STATUS_COMPLETED) || has_status(row, KR_STATUS_CANCELLED);
+}
+
+int
+kr_work_open(struct kr_arena *arena, struct kr_work *out, struct kr_error *err)
+{
+	kr_auto_fd int dir_fd = -1;
+
+	*out = (struct kr_work){ .arena = arena };
+	if (kr_host_gather(arena, &out->host, err) < 0 || kr_host_prepare_dirs(&out->host, err) < 0)
+		return -1;
+	dir_fd = kr_path_make_dirs(kr_arena_printf(arena, "%s/worktrees", out->host.places.run_dir), err);
+	if (dir_fd < 0)
+		return -1;
+	return kr_store_open(out->host.places.run_dir, KR_STORE_WRITE, &out->store, err);
+}
+
+void
+kr_work_close(struct kr_work *work)
+{
+	kr_store_close(work->store);
+	work->store = NULL;
+}
+
+/* ---- together ---- */
+
+static int
+read_frozen(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
+{
+	const struct kr_places *places = &work->host.places;
+	const char *file = kr_arena_printf(work->arena, "chain of item '%s'", v->row.id);
+
+	if (kr_chain_parse(work->arena, places, file, v->row.chain_id, v->row.chain, strlen(v->row.chain), &v->chain, err) < 0)
+		return kr_wrap(err, "the chain that item '%s' was filed with", v->row.id);
+	file = kr_arena_printf(work->arena, "policy of item '%s'", v->row.id);
+	if (kr_policy_file_parse(work->arena, places, file, v->row.policy, strlen(v->row.policy), &v->policy, err) < 0)
+		return kr_wrap(err, "the policy that item '%s' was filed with", v->row.id);
+	return 0;
+}
+
+static int
+find_next(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
+{
+	const struct kr_walk_limits limits = {
+		.fix_attempts = v->policy.attempts ? v->policy.attempts : 1, .rejections = KR_WORK_REJECTIONS
+	};
+	struct kr_work_mark *marks = kr_arena_alloc(work->arena, (v->marks.n + 1) * sizeof(*marks));
+
+	for (size_t i = 0; i < v->marks.n; i++) {
+		marks[i].path = v->marks.v[i].path;
+		if (!kr_mark_from_name(v->marks.v[i].kind, &marks[i].kind))
+			return kr_fail(err, KR_E_SYSTEM, "the store has a record '%s' that this kraft does not know", v->marks.v[i].kind);
+	}
+	return kr_walk_next(work->arena, &v->chain, &limits, marks, v->marks.n, &v->next, err);
+}
+
+int
+kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struct kr_error *err)
+{
+	*v = (struct kr_work_view){ 0 };
+	if (kr_store_item_get(work->arena, work->store, id, &v->row, err) < 0 || read_frozen(work, v, err) < 0 ||
+		kr_store_marks(work->arena, work->store, v->row.id, &v->marks, err) < 0 ||
+		kr_store_sessions(work->arena, work->store, v->row.id, &v->sessions, err) < 0 ||
+		kr_store_threads(work->arena, work->store, v->row.id, &v->threads, err) < 0 || find_next(work, v, err) < 0)
+		return -1;
+	v->is_hosted = kr_work_is_locked(work, v->row.id);
+	return 0;
+}
+
+int
+kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *err)
+{
+	struct kr_item_rows rows;
+
+	*out = (struct kr_work_list){ 0 };
+	if (kr_store_items(work->arena, work->store, &rows, err) < 0)
+		return -1;
+	out->v = kr_arena_alloc(work->arena, (rows.n + 1) * sizeof(*out->v));
+	for (; out->n < rows.n; out->n++) {
+		const struct kr_item_row *row = &rows.v[out->n];
+
+		out->v[out->n] = (struct kr_work_brief){ *row, has_status(row, KR_STATUS_ACTIVE) && kr_work_is_locked(work, row->id) };
+	}
+	return 0;
+}
+
+/* ---- in words ---- */
+
+const char *
+kr_work_words(const struct kr_item_row *row, bool is_hosted)
+{
+	if (has_status(row, KR_STATUS_COMPLETED))
+		return "done";
+	if (has_status(row, KR_STATUS_CANCELLED))
+		return "cancelled";
+	if (has_status(row, KR_STATUS_ACTIVE))
+		return is_hosted ? "running" : "cut off";
+	if (has_status(row, KR_STATUS_NEEDS_HUMAN))
+		return strcmp(row->stop, "failed") == 0 || strcmp(row->stop, "config") == 0 || strcmp(row->stop, "infra") == 0
+				   ? "failed"
+				   : "needs you";
+	return "paused";
+}
+
+const char *
+kr_work_gate(const struct kr_item_row *row)
+{
+	return has_status(row, KR_STATUS_NEEDS_HUMAN) && strcmp(row->stop, "gate") == 0 ? row->place : NULL;
+}
+
+/* ---- as JSON ---- */
+
+static json_t *
+text_or_null(const char *text)
+{
+	return text && *text ? json_string(text) : json_null();
+}
+
+static json_t *
+number_or_null(int64_t number, bool is_there)
+{
+	return is_there ? json_integer(number) : json_null();
+}
+
+static json_t *
+session_json(const struct kr_session_row *r)
+{
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:o}", "id", r->id, "path", r->path, "status", r->status, "run",
+		(json_int_t)r->run, "round", (json_int_t)r->round, "reason",
+		text_or_null(r->reason), "created_ms", (json_int_t)r->created_ms, "ended_ms",
+		number_or_null((int64_t)r->ended_ms, r->ended_ms != 0));
+}
+
+static json_t *
+thread_json(const struct kr_thread_row *r)
+{
+	json_t *comments = json_array();
+
+	for (size_t i = 0; i < r->comment_count; i++)
+		json_array_append_new(comments,
+			json_pack("{s:s, s:o, s:s, s:I}", "author", r->comments[i].author, "claim", text_or_null(r->comments[i].claim),
+				"body", r->comments[i].body, "ms", (json_int_t)r->comments[i].ms));
+	return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "id", r->id, "state", r->is_open ? "open" : "resolved", "must_fix",
+		r->must_fix, "file", text_or_null(r->file), "line", number_or_null(r->line, r->line != 0), "comments", comments);
+}
+
+json_t *
+kr_work_threads_json(const struct kr_work_view *v, bool open_only)
+{
+	json_t *threads = json_array();
+
+	for (size_t i = 0; i < v->threads.n; i++)
+		if (v->threads.v[i].is_open || !open_only)
+			json_array_append_new(threads, thread_json(&v->threads.v[i]));
+	return threads;
+}
+
+json_t *
+kr_work_row_json(const struct kr_item_row *r, bool is_hosted)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "id", r->id,
+		"title", r->title, "description", r->description, "status", r->status, "display_status",
+		kr_work_words(r, is_hosted), "stop", text_or_null(r->stop), "repo", r->repo, "chain", r->chain_id, "base_branch",
+		text_or_null(r->base), "reason", text_or_null(r->reason), "node", text_or_null(r->place), "pending_gate",
+		text_or_null(kr_work_gate(r)), "steer", text_or_null(r->steer), "progress",
+		number_or_null(r->progress, r->progress >= 0), "run", (json_int_t)r->run, "created_ms", (json_int_t)r->created_ms,
+		"changed_ms", (json_int_t)r->changed_ms);
+}
+
+json_t *
+kr_work_json(const struct kr_work_view *v)
+{
+	json_t *item = kr_work_row_json(&v->row, v->is_hosted), *sessions = json_array();
+
+	for (size_t i = 0; i < v->sessions.n; i++)
+		json_array_append_new(sessions, session_json(&v->sessions.v[i]));
+	json_object_set_new(item, "sessions", sessions);
+	return item;
+}

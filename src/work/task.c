@@ -1,0 +1,358 @@
+/*
+ * One task as a session of kr_run, in a process of its own: it can be ended and given a time without ending the host, and
+ * what goes wrong in it ends nothing else. It reports over a pipe how the launch went; how the task came out is decided
+ * here, from that, the time, and the result file (facts of ITM-02, in this order).
+ */
+#include "work/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "os/sys.h"
+#include "policy/layers.h"
+#include "run/run.h"
+#include "run/where.h"
+
+enum { LOOK_MS = 200, GRACE_MS = 10000 };
+
+/* From the task's process, whole or not at all. */
+struct report {
+	int status; /* of kr_run */
+	struct kr_run_done done;
+	char message[1300]; /* of its error, with the hint; "": none */
+};
+
+/* ---- what is to run ---- */
+
+struct launch {
+	const char *const *argv; /* NULL: nothing; then `out` says what that means */
+	const char *instruction; /* for its stdin; NULL: none */
+	double seconds;          /* 0: as long as it takes */
+	bool commit;             /* what it leaves uncommitted */
+};
+
+static const char *const *
+worker_words(struct kr_arena *arena, const char *json)
+{
+	json_t *list = json_loads(json, 0, NULL);
+	size_t n = json_array_size(list);
+	const char **words = kr_arena_alloc(arena, (n + 1) * sizeof(*words));
+
+	for (size_t i = 0; i < n; i++)
+		words[i] = kr_arena_dup(arena, json_string_value(json_array_get(list, i)) ? json_string_value(json_array_get(list, i)) : "");
+	words[n] = NULL;
+	json_decref(list);
+	return n ? words : NULL;
+}
+
+static const char *
+instruction(struct kr_arena *arena, const struct kr_work_task *t)
+{
+	const struct kr_item_row *row = &t->view->row;
+
+	return kr_arena_printf(arena, "%s\n%s%s%s%s%s%s%s", row->title, *row->description ? "\n" : "", row->description,
+		*row->description ? "\n" : "", t->steer ? "\nA person says: " : "", t->steer ? t->steer : "", t->steer ? "\n" : "",
+		t->task->prompt ? kr_arena_printf(arena, "\n%s\n", t->task->prompt) : "");
+}
+
+static int
+refuse(struct kr_work_outcome *out, const char *reason)
+{
+	out->kind = KR_MARK_CONFIG;
+	out->reason = reason;
+	return 0;
+}
+
+static int
+find_agent(struct kr_work *work, const struct kr_work_task *t, struct launch *launch, struct kr_work_outcome *out)
+{
+	const char *worker = t->view->row.worker;
+
+	launch->argv = worker ? worker_words(work->arena, worker) : NULL;
+	if (!launch->argv)
+		return refuse(out, kr_arena_printf(work->arena,
+			"agents are not built into this kraft yet, and the item has no command in their place: 'kraft item create ... "
+			"-- COMMAND' gives it one"));
+	launch->instruction = instruction(work->arena, t);
+	launch->commit = true;
+	return 0;
+}
+
+static int
+find_tests(struct kr_work *work, const struct kr_repo *repo, struct launch *launch, struct kr_work_outcome *out)
+{
+	const char **argv;
+
+	if (!repo->test_command)
+		return refuse(out, kr_arena_printf(work->arena,
+			"'%s' has no test_command in repos.yaml; \"\" there says that there are no tests", repo->name));
+	if (!*repo->test_command) {
+		out->reason = "the repository says that it has no tests";
+		return 0;
+	}
+	argv = kr_arena_alloc(work->arena, 4 * sizeof(*argv));
+	memcpy(argv, (const char *const[]){ "/bin/sh", "-c", repo->test_command, NULL }, 4 * sizeof(*argv));
+	launch->argv = argv;
+	return 0;
+}
+
+/* The nearest layer that says so, else the host's usual time. */
+static int
+find_bounds(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, struct launch *launch,
+	struct kr_work_outcome *out)
+{
+	const struct kr_work_view *v = t->view;
+	const struct kr_policy_layer *const layers[KR_LAYER_COUNT] = {
+		[KR_LAYER_HOST] = &v->policy.layer,
+		[KR_LAYER_REPO] = &repo->policy,
+		[KR_LAYER_CHAIN] = &v->chain.policy,
+		[KR_LAYER_NODE] = &v->chain.nodes[v->next.node].policy,
+		[KR_LAYER_STEP] = &v->next.step->policy,
+		[KR_LAYER_TASK] = &t->task->policy,
+	};
+	struct kr_error err = { 0 };
+	double maxima[KR_BOUND_COUNT];
+	struct kr_policy policy;
+
+	kr_policy_maxima(&v->policy, KR_LAYER_TASK, maxima);
+	if (kr_policy_combine(work->arena, layers, maxima, &policy, &err) < 0)
+		return refuse(out, kr_arena_dup(work->arena, err.message));
+	if (policy.sandbox && policy.sandbox_from != KR_LAYER_REPO)
+		return refuse(out, "a sandbox that the chain or policy.yaml sets is not built into this kraft yet; set it in repos.yaml");
+	launch->seconds = policy.bounds[KR_BOUND_TIMEOUT] > 0 ? policy.bounds[KR_BOUND_TIMEOUT] * 60 : v->policy.wall_clock_s;
+	return 0;
+}
+
+static int
+find_launch(struct kr_work *work, const struct kr_work_task *t, struct launch *launch, struct kr_work_outcome *out)
+{
+	struct kr_error err = { 0 };
+	struct kr_where where;
+
+	if (kr_where_find(work->arena, &work->host.places, t->view->row.repo, &where, &err) < 0)
+		return refuse(out, kr_arena_dup(work->arena, err.message));
+	if (find_bounds(work, t, where.repo, launch, out) < 0 || out->kind == KR_MARK_CONFIG)
+		return 0;
+	switch (t->task->kind) {
+	case KR_TASK_COMMAND:
+		launch->argv = t->task->argv.v;
+		return 0;
+	case KR_TASK_BUILTIN:
+		return find_tests(work, where.repo, launch, out);
+	case KR_TASK_AGENT:
+		return find_agent(work, t, launch, out);
+	}
+	return 0;
+}
+
+/* ---- its process ---- */
+
+static int
+instruction_fd(const struct launch *launch, struct kr_error *err)
+{
+	return launch->instruction ? kr_memory_file("kraft-instruction", launch->instruction, strlen(launch->instruction), err)
+							   : open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void
+run_here(struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, struct report *report)
+{
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	struct kr_error err = { 0 };
+	const struct kr_run_streams streams = {
+		.in = instruction_fd(launch, &err), .out = t->show ? STDOUT_FILENO : -1, .err = t->show ? STDERR_FILENO : -1
+	};
+	const struct kr_run_want want = {
+		.repo = t->view->row.repo,
+		.item = t->view->row.id,
+		.base = t->view->row.base,
+		.session = t->session,
+		.purpose = t->task->path,
+		.go_on = true,
+		.commit = launch->commit ? "" : NULL,
+		.streams = &streams,
+		.done = &report->done,
+		.on_call = kr_work_answer,
+		.context = work,
+		.argv = launch->argv,
+	};
+
+	report->status = streams.in < 0 ? -1 : kr_run(&arena, &want, &err);
+	if (report->status < 0)
+		snprintf(report->message, sizeof(report->message), "%s%s%s", err.message, err.hint[0] ? "; " : "", err.hint);
+}
+
+/* A kraft that is killed takes the task with it: prctl for the process, the lifeline for the sandbox. */
+static void
+be_task(struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, int report_fd, pid_t host)
+{
+	struct report report = { 0 };
+
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* it could not be told otherwise either */
+	if (getppid() != host)
+		_exit(1);
+	run_here(work, t, launch, &report);
+	_exit(kr_write_all(report_fd, &report, sizeof(report), NULL) < 0);
+}
+
+struct running {
+	pid_t pid;
+	int report_fd;
+	uint64_t started_ms, ended_ms; /* ended_ms: when it was asked to end; 0: not yet */
+	bool is_over_time, is_stopped;
+};
+
+static int
+start(struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, struct running *r,
+	struct kr_error *err)
+{
+	const pid_t host = getpid();
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
+	kr_work_close(work); /* SQLite's locks are a process's, and what it knows of them would be inherited */
+	fflush(NULL);
+	r->pid = fork();
+	if (r->pid == 0) {
+		(void)close(ends[0]);
+		be_task(work, t, launch, ends[1], host);
+	}
+	(void)close(ends[1]);
+	r->report_fd = ends[0];
+	r->started_ms = kr_now_ms();
+	if (r->pid < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot start a process for the task");
+	return kr_store_open(work->host.places.run_dir, KR_STORE_WRITE, &work->store, err);
+}
+
+static void
+end_in_time(struct running *r, const struct launch *launch, bool stop)
+{
+	const uint64_t now = kr_now_ms();
+
+	r->is_stopped = r->is_stopped || stop;
+	if (launch->seconds > 0 && (double)(now - r->started_ms) >= launch->seconds * 1000)
+		r->is_over_time = true;
+	if (!r->is_stopped && !r->is_over_time)
+		return;
+	if (!r->ended_ms) {
+		r->ended_ms = now;
+		(void)kill(r->pid, SIGTERM);
+	} else if (now - r->ended_ms >= GRACE_MS)
+		(void)kill(r->pid, SIGKILL); /* its lifeline ends what is inside */
+}
+
+/* False: it ended without a word. */
+static bool
+follow(struct running *r, const struct launch *launch, const volatile sig_atomic_t *stop, struct report *report)
+{
+	size_t n = 0;
+
+	for (;;) {
+		struct pollfd poll_fd = { .fd = r->report_fd, .events = POLLIN };
+		ssize_t got;
+
+		end_in_time(r, launch, *stop != 0);
+		if (poll(&poll_fd, 1, LOOK_MS) <= 0)
+			continue;
+		got = read(r->report_fd, (char *)report + n, sizeof(*report) - n);
+		if (got <= 0 || (n += (size_t)got) == sizeof(*report))
+			break;
+	}
+	while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	(void)close(r->report_fd);
+	return n == sizeof(*report);
+}
+
+/* ---- how it came out ---- */
+
+static int
+read_result(struct kr_work *work, const struct kr_work_task *t, struct kr_work_outcome *out, bool *is_there,
+	struct kr_error *err)
+{
+	const char *path = kr_arena_printf(work->arena, "%s/results/%s/%s.json", work->host.places.run_dir, t->view->row.id,
+		t->session);
+	struct kr_result *result = kr_arena_new(work->arena, struct kr_result);
+
+	*is_there = false;
+	if (kr_result_read(path, result, err) < 0)
+		return -1;
+	if (!result->is_there)
+		return 0;
+	*is_there = true;
+	out->kind = result->status;
+	out->reason = *result->problem ? kr_arena_printf(work->arena, "its result file is of no use: %s", result->problem)
+				  : *result->question ? result->question
+									  : result->concerns;
+	return 0;
+}
+
+static void
+judge_exit(struct kr_work *work, const struct kr_work_task *t, const struct report *report, struct kr_work_outcome *out)
+{
+	out->kind = report->status == 0 ? KR_MARK_DONE : KR_MARK_FAILED;
+	if (report->done.signal)
+		out->reason = kr_arena_printf(work->arena, "it was ended by signal %d", report->done.signal);
+	else if (report->status)
+		out->reason = kr_arena_printf(work->arena, "exit code %d; 'kraft view logs %s' has what it said", report->status,
+			t->session);
+}
+
+static int
+judge(struct kr_work *work, const struct kr_work_task *t, const struct running *r, const struct launch *launch,
+	const struct report *report, struct kr_work_outcome *out, struct kr_error *err)
+{
+	bool has_result = false;
+
+	if (r->is_over_time) {
+		out->kind = KR_MARK_CAPPED;
+		out->reason = kr_arena_printf(work->arena, "it was ended after %.0f minutes", launch->seconds / 60);
+		return 0;
+	}
+	if (r->is_stopped) {
+		out->was_paused = true;
+		return 0;
+	}
+	if (report->status < 0 || (!report->done.started && report->status >= 126))
+		return refuse(out, *report->message ? kr_arena_dup(work->arena, report->message)
+											: kr_arena_printf(work->arena, "the command could not be started (%d)", report->status));
+	if (read_result(work, t, out, &has_result, err) < 0)
+		return -1;
+	if (!has_result)
+		judge_exit(work, t, report, out);
+	return 0;
+}
+
+int
+kr_work_run_task(struct kr_work *work, const struct kr_work_task *t, const volatile sig_atomic_t *stop,
+	struct kr_work_outcome *out, struct kr_error *err)
+{
+	struct launch launch = { 0 };
+	struct running r = { .report_fd = -1 };
+	struct report report = { 0 };
+
+	*out = (struct kr_work_outcome){ .kind = KR_MARK_DONE, .reason = "" };
+	if (find_launch(work, t, &launch, out) < 0)
+		return -1;
+	if (!launch.argv)
+		return 0;
+	if (start(work, t, &launch, &r, err) < 0)
+		return -1;
+	if (!follow(&r, &launch, stop, &report) && !r.is_over_time && !r.is_stopped) {
+		out->kind = KR_MARK_UNKNOWN;
+		out->reason = "the process that ran it ended without a word";
+		return 0;
+	}
+	return judge(work, t, &r, &launch, &report, out, err);
+}

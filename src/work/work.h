@@ -1,0 +1,124 @@
+/*
+ * Work items: filed by a person, walked through their chain by a host, stopped where a person is needed (ITM-01 to ITM-06).
+ * One process hosts an item at a time and holds its lock; all that it knows is in the store, so the next one goes on where
+ * it was, whatever ended it.
+ *
+ *     file.c   a new item, its chain and policy frozen          host.c   the walk: tasks, marks, stops
+ *     look.c   an item with all that belongs to it              task.c   one task as a session of kr_run
+ *     say.c    what only a person may say, and comments         walk.c   what comes next (pure)
+ */
+#ifndef KR_WORK_WORK_H
+#define KR_WORK_WORK_H
+
+#include <jansson.h>
+
+#include "config/chain.h"
+#include "os/host.h"
+#include "store/work.h"
+#include "work/walk.h"
+
+/* status, name in the store and in JSON */
+#define KR_STATUSES(X) \
+	X(PAUSED, "paused") X(ACTIVE, "active") X(NEEDS_HUMAN, "needs_human") X(COMPLETED, "completed") \
+	X(CANCELLED, "cancelled")
+enum kr_status {
+#define X(status, name) KR_STATUS_##status,
+	KR_STATUSES(X)
+#undef X
+};
+const char *kr_status_name(enum kr_status status);
+bool kr_work_has_ended(const struct kr_item_row *row); /* completed or cancelled */
+
+struct kr_work {
+	struct kr_arena *arena;
+	struct kr_host host;
+	struct kr_store *store;
+};
+/* Opens the store to change it. */
+int kr_work_open(struct kr_arena *arena, struct kr_work *out, struct kr_error *err);
+void kr_work_close(struct kr_work *work);
+
+/* An item with what belongs to it, as of one moment. */
+struct kr_work_view {
+	struct kr_item_row row;
+	struct kr_chain chain;
+	struct kr_policy_file policy;
+	struct kr_mark_rows marks;
+	struct kr_session_rows sessions;
+	struct kr_thread_rows threads;
+	struct kr_next next;
+	bool is_hosted; /* a process is at it now */
+};
+/* id: any beginning of it. */
+int kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *out, struct kr_error *err);
+/* All of them, oldest first, without what belongs to them: what a list needs, and no more is read. */
+struct kr_work_brief {
+	struct kr_item_row row;
+	bool is_hosted;
+};
+struct kr_work_list {
+	struct kr_work_brief *v;
+	size_t n;
+};
+int kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *err);
+
+/* What a person reads as its state: "needs you", "running", ... */
+const char *kr_work_words(const struct kr_item_row *row, bool is_hosted);
+/* The gate that it waits at; NULL: none. */
+const char *kr_work_gate(const struct kr_item_row *row);
+/* The same everywhere: `view list --json`; with its sessions `view show --json`, and what a worker is answered. */
+json_t *kr_work_row_json(const struct kr_item_row *row, bool is_hosted);
+json_t *kr_work_json(const struct kr_work_view *view);
+json_t *kr_work_threads_json(const struct kr_work_view *view, bool open_only);
+
+/* ---- file.c ---- */
+
+struct kr_work_new {
+	const char *title;              /* one line, 1 to 500 characters, no control characters */
+	const char *description, *repo; /* description may be NULL; repo: a path in a connected checkout, NULL: where we stand */
+	const char *chain, *base;       /* NULL: the repository's, else "default"; where the checkout stands */
+	const char *const *worker;      /* words that run in place of agents; NULL or empty: none */
+};
+/* Paused; id is made of the title. */
+int kr_work_file(struct kr_work *work, const struct kr_work_new *want, struct kr_item_row *out, struct kr_error *err);
+
+/* ---- say.c: none of it over a channel, or for a caller that is a session (CHN-12): the CLI of a person only ---- */
+
+int kr_work_approve(struct kr_work *work, const char *id, const char *note, struct kr_error *err);
+/* The note leads the instruction of the next task. */
+int kr_work_reject(struct kr_work *work, const char *id, const char *note, struct kr_error *err);
+/* path "": the whole chain; NULL: what stopped. steer may be NULL. */
+int kr_work_retry(struct kr_work *work, const char *id, const char *path, const char *steer, struct kr_error *err);
+int kr_work_skip(struct kr_work *work, const char *id, const char *path, const char *note, struct kr_error *err);
+int kr_work_steer(struct kr_work *work, const char *id, const char *text, struct kr_error *err);
+/* An end by hand; the branch stays. */
+int kr_work_end(struct kr_work *work, const char *id, enum kr_status status, const char *reason, struct kr_error *err);
+/* Asks the host, if there is one, to end what runs; waits until it has. */
+int kr_work_pause(struct kr_work *work, const char *id, struct kr_error *err);
+
+struct kr_work_comment {
+	const char *body, *file; /* file may be NULL */
+	int64_t line;            /* 0: none */
+	bool must_fix;
+};
+int kr_work_comment(struct kr_work *work, const char *id, const struct kr_work_comment *comment, const char **thread,
+	struct kr_error *err);
+/* thread: any beginning of its id that only one has. by: "human" or "agent"; claim: an agent's, NULL: none. */
+int kr_work_reply(struct kr_work *work, const char *id, const char *thread, const char *by, const char *claim,
+	const char *body, struct kr_error *err);
+int kr_work_set_open(struct kr_work *work, const char *id, const char *thread, bool is_open, struct kr_error *err);
+
+/* ---- host.c ---- */
+
+/*
+ * Walks the item until it waits for a person, is paused, or is complete. KR_E_BUSY when another process hosts it,
+ * KR_E_REFUSED when there is nothing to go on with, with what a person can do. A task that another host left behind
+ * unfinished is run again. show: the tasks' output on our streams, else only in their logs. on_start, when not NULL, is
+ * called once, when the item is ours and active.
+ */
+int kr_work_host(
+	struct kr_work *work, const char *id, bool show, void (*on_start)(void *context), void *context, struct kr_error *err);
+/* The same in a process of its own that outlives us; returns when it has begun, or with why it could not. */
+int kr_work_detach(struct kr_work *work, const char *id, struct kr_error *err);
+
+#endif
