@@ -65,6 +65,27 @@ kr_text_escape(char *out, size_t out_size, const char *in, size_t n)
 	return used;
 }
 
+size_t
+kr_text_plain(char *out, const char *in, size_t n, bool lines)
+{
+	size_t used = 0;
+
+	for (size_t i = 0, len; i < n; i += len) {
+		uint32_t c = '?';
+
+		len = decode((const unsigned char *)in + i, n - i, &c);
+		if (!len) {
+			out[used++] = '?';
+			len = 1;
+		} else if (c == '\n' || c == '\t' ? lines : !steers_terminal(c)) {
+			memmove(out + used, in + i, len);
+			used += len;
+		}
+	}
+	out[used] = '\0';
+	return used;
+}
+
 bool
 kr_text_has_prefix(const char *s, const char *prefix)
 {

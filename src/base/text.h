@@ -11,6 +11,13 @@
  */
 size_t kr_text_escape(char *out, size_t out_size, const char *in, size_t n);
 
+/*
+ * Copies n bytes to out (n + 1 bytes of room, terminated; may be `in`) as valid UTF-8 without the characters that
+ * kr_text_escape shows as \xNN: those are left out, and a byte that is no character becomes '?'. lines: newline and tab stay,
+ * else they are left out too. Returns the number of bytes without the end, at most n.
+ */
+size_t kr_text_plain(char *out, const char *in, size_t n, bool lines);
+
 bool kr_text_has_prefix(const char *s, const char *prefix);
 bool kr_text_is_utf8(const char *s, size_t n);
 /* An environment variable's name: [A-Za-z_][A-Za-z0-9_]* */

@@ -43,6 +43,7 @@
 	X(repo_path)       \
 	X(admin_doctor)    \
 	X(admin_chains)    \
+	X(admin_notify)    \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 
 #include "base/text.h"
+#include "config/notify.h"
 #include "config/policy_file.h"
 
 enum { NEAR = 2, QUOTE_BYTES = 120 };
@@ -31,6 +32,7 @@ enum { NEAR = 2, QUOTE_BYTES = 120 };
 #define NODE(member) offsetof(struct kr_node, member)
 #define STEP(member) offsetof(struct kr_chain_step, member)
 #define TASK(member) offsetof(struct kr_task, member)
+#define NOTIFY(member) offsetof(struct kr_notify, member)
 #define EXEC (1u << KR_NODE_EXEC)
 #define GATE (1u << KR_NODE_GATE)
 #define COMMAND (1u << KR_TASK_COMMAND)
@@ -361,6 +363,13 @@ const struct kr_key kr_keys[] = {
 	UNBUILT(FIX_LOOP, "judge"),
 
 	TASKS_KEYS(RECOVERY, 0),
+
+	{ KR_IN_NOTIFY, "command", KR_KEY_STRINGS, "null", "a program and its arguments; no shell reads it", 0, true,
+		NOTIFY(command), NULL, kr_notify_command_read },
+	{ KR_IN_NOTIFY, "webhook", KR_KEY_STRING, "null", "where it is posted: an http or https URL", 0, true,
+		NOTIFY(webhook), kr_fault_webhook, NULL },
+	{ KR_IN_NOTIFY, "on", KR_KEY_STRINGS, "[gate, stop]", "of what: gate, stop, complete", 0, false, NOTIFY(on),
+		kr_fault_occasion, kr_notify_on_read },
 };
 const size_t kr_key_count = KR_COUNT(kr_keys);
 

@@ -57,6 +57,8 @@ struct kr_git_where {
 	const char *const *extra_env; /* "NAME=value", NULL-terminated, beside ours; NULL: none */
 	bool pushes; /* a push at the person's word: the repository's pre-push hook runs, and transports are allowed */
 };
+/* A program by its name, by the same rule as git below; NULL: there is none. */
+const char *kr_program_find(struct kr_arena *arena, const char *name);
 /* The git program: the system's, else the first one on the absolute entries of PATH that lie in no checkout; looked for
  * once. NULL with KR_E_UNSUPPORTED. */
 const char *kr_git_program(struct kr_error *err);

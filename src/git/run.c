@@ -153,22 +153,30 @@ search_path(struct kr_arena *arena)
 }
 
 const char *
+kr_program_find(struct kr_arena *arena, const char *name)
+{
+	for (const char *p = search_path(arena); *p;) {
+		size_t n = strcspn(p, ":");
+		const char *path = kr_arena_printf(arena, "%.*s/%s", (int)n, p, name);
+
+		if (strlen(path) < KR_PATH_MAX && is_program(path))
+			return path;
+		p += n + (p[n] == ':');
+	}
+	return NULL;
+}
+
+const char *
 kr_git_program(struct kr_error *err)
 {
 	static char found[KR_PATH_MAX]; /* one process has one PATH */
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	const char *path = found[0] ? NULL : kr_program_find(&arena, "git");
 
+	if (path)
+		snprintf(found, sizeof(found), "%s", path);
 	if (found[0])
 		return found;
-	for (const char *p = search_path(&arena); *p;) {
-		size_t n = strcspn(p, ":");
-		int len = snprintf(found, sizeof(found), "%.*s/git", (int)n, p);
-
-		if (len > 0 && (size_t)len < sizeof(found) && is_program(found))
-			return found;
-		p += n + (p[n] == ':');
-	}
-	found[0] = '\0';
 	kr_fail(err, KR_E_UNSUPPORTED, "git was not found on PATH");
 	kr_hint(err, "install git (Debian and Ubuntu: sudo apt-get install git)");
 	return NULL;

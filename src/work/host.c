@@ -320,7 +320,10 @@ kr_work_host(
 		return -1;
 	if (on_start)
 		on_start(context);
-	return walk(&h, err);
+	if (walk(&h, err) < 0)
+		return -1;
+	kr_close_p(&lock);
+	return kr_work_notify(work, &h.v, err);
 }
 
 /* ---- in a process of its own ---- */
@@ -345,7 +348,7 @@ be_host(struct kr_work *work, const char *id, const char *log, int word_fd)
 {
 	struct word word = { 0 };
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int log_fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int log_fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	(void)setsid();
 	if (null_fd < 0 || log_fd < 0 || dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0)

@@ -32,6 +32,12 @@ int kr_work_check_text(const char *what, const char *text, struct kr_error *err)
 /* calls.c: a kr_calls_fn, for the sessions of an item; context: its struct kr_work, without a store. */
 void kr_work_answer(void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
 
+/*
+ * notify.c: once the stop or the end is recorded and the item's lock given up: who is told would inherit it. Returns at once.
+ * What goes wrong in telling is written down; -1 only when the store could not be opened again.
+ */
+int kr_work_notify(struct kr_work *work, const struct kr_work_view *view, struct kr_error *err);
+
 /* ---- task.c ---- */
 
 struct kr_work_task {

@@ -18,6 +18,8 @@
 #include "policy/layers.h"
 #include "run/run.h"
 #include "run/where.h"
+#include "session/log.h"
+#include "work/brief.h"
 
 enum { LOOK_MS = 200, GRACE_MS = 10000 };
 
@@ -51,14 +53,57 @@ worker_words(struct kr_arena *arena, const char *json)
 	return n ? words : NULL;
 }
 
+/* The end of what a session printed; "" when there is nothing, or it cannot be read any more. */
 static const char *
-instruction(struct kr_arena *arena, const struct kr_work_task *t)
+tail_of(struct kr_work *work, const char *session)
+{
+	const char *folder = kr_arena_printf(work->arena, "%s/sessions/%s", work->host.places.run_dir, session ? session : "");
+	kr_auto_fd int fd = session ? kr_path_open(folder, O_RDONLY | O_DIRECTORY, NULL) : -1;
+	char *bytes = kr_arena_alloc(work->arena, KR_BRIEF_TAIL + 1);
+	size_t n = fd < 0 ? 0 : kr_log_tail(fd, bytes, KR_BRIEF_TAIL);
+
+	(void)kr_brief_tail(bytes, bytes, n, n == KR_BRIEF_TAIL);
+	return bytes;
+}
+
+static const char *
+command_of(const struct kr_task *task, const struct kr_repo *repo)
+{
+	return task->kind == KR_TASK_COMMAND ? task->command : task->kind == KR_TASK_BUILTIN ? repo->test_command : NULL;
+}
+
+/* Who mends is told what failed. */
+static void
+add_failures(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, struct kr_brief *brief)
+{
+	const struct kr_work_view *v = t->view;
+	struct kr_brief_failure *list = kr_arena_alloc(work->arena, KR_BRIEF_FAILURES * sizeof(*list));
+	const struct kr_brief_failed *failed;
+	size_t n;
+
+	failed = kr_brief_failed(work->arena, &v->chain.nodes[v->next.node], &v->marks, &n);
+	for (size_t i = 0; i < n && i < KR_BRIEF_FAILURES; i++)
+		list[brief->failure_count++] = (struct kr_brief_failure){
+			.path = failed[i].task->path,
+			.command = command_of(failed[i].task, repo),
+			.reason = failed[i].mark->note,
+			.output = tail_of(work, failed[i].mark->session),
+		};
+	brief->failures = list;
+	brief->left_out = n - brief->failure_count;
+}
+
+static const char *
+instruction(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo)
 {
 	const struct kr_item_row *row = &t->view->row;
+	struct kr_brief brief = {
+		.title = row->title, .description = row->description, .steer = t->steer, .prompt = t->task->prompt
+	};
 
-	return kr_arena_printf(arena, "%s\n%s%s%s%s%s%s%s", row->title, *row->description ? "\n" : "", row->description,
-		*row->description ? "\n" : "", t->steer ? "\nA person says: " : "", t->steer ? t->steer : "", t->steer ? "\n" : "",
-		t->task->prompt ? kr_arena_printf(arena, "\n%s\n", t->task->prompt) : "");
+	if (kr_brief_is_repair(t->task->path))
+		add_failures(work, t, repo, &brief);
+	return kr_brief_text(work->arena, &brief);
 }
 
 static int
@@ -70,7 +115,8 @@ refuse(struct kr_work_outcome *out, const char *reason)
 }
 
 static int
-find_agent(struct kr_work *work, const struct kr_work_task *t, struct launch *launch, struct kr_work_outcome *out)
+find_agent(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, struct launch *launch,
+	struct kr_work_outcome *out)
 {
 	const char *worker = t->view->row.worker;
 
@@ -79,7 +125,7 @@ find_agent(struct kr_work *work, const struct kr_work_task *t, struct launch *la
 		return refuse(out, kr_arena_printf(work->arena,
 			"agents are not built into this kraft yet, and the item has no command in their place: 'kraft item create ... "
 			"-- COMMAND' gives it one"));
-	launch->instruction = instruction(work->arena, t);
+	launch->instruction = instruction(work, t, repo);
 	launch->commit = true;
 	return 0;
 }
@@ -146,7 +192,7 @@ find_launch(struct kr_work *work, const struct kr_work_task *t, struct launch *l
 	case KR_TASK_BUILTIN:
 		return find_tests(work, where.repo, launch, out);
 	case KR_TASK_AGENT:
-		return find_agent(work, t, launch, out);
+		return find_agent(work, t, where.repo, launch, out);
 	}
 	return 0;
 }

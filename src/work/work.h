@@ -6,6 +6,7 @@
  *     file.c   a new item, its chain and policy frozen          host.c   the walk: tasks, marks, stops
  *     look.c   an item with all that belongs to it              task.c   one task as a session of kr_run
  *     say.c    what only a person may say, and comments         walk.c   what comes next (pure)
+ *     notify.c telling who is not looking                       brief.c  what an agent is told (pure)
  */
 #ifndef KR_WORK_WORK_H
 #define KR_WORK_WORK_H
@@ -120,5 +121,17 @@ int kr_work_host(
 	struct kr_work *work, const char *id, bool show, void (*on_start)(void *context), void *context, struct kr_error *err);
 /* The same in a process of its own that outlives us; returns when it has begun, or with why it could not. */
 int kr_work_detach(struct kr_work *work, const char *id, struct kr_error *err);
+
+/* ---- notify.c ---- */
+
+enum { KR_WORK_TOLD_MAX = 2 };
+struct kr_work_told {
+	const char *by;     /* "command", "webhook" */
+	const char *reason; /* why it failed; NULL: it did not */
+};
+/* Sends a message of no item's by every way that notify.yaml has, their output to stderr; waits until it is known what came
+ * of it, at most 10 s. KR_E_NOT_FOUND when there is none. work needs no store. */
+int kr_work_notify_test(
+	struct kr_work *work, struct kr_work_told told[KR_WORK_TOLD_MAX], size_t *n, struct kr_error *err);
 
 #endif

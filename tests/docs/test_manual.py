@@ -82,6 +82,7 @@ def keys_of_macros():
 def every_key_of_a_chain_and_of_the_policy_is_in_its_page():
     pages = {
         "man/kraft-chains.5.scd": ["CHAIN", "NODE", "STEP", "TASK", "FIX_LOOP", "RECOVERY"],
+        "man/kraft-notify.yaml.5.scd": ["NOTIFY"],
         "man/kraft-policy.yaml.5.scd": ["HOST", "DEFAULT", "DEFAULTS", "FINDINGS", "BUDGET", "ARCHIVE", "MAXIMA"],
     }
     wrong = [f"{page} {key}" for page, sections in pages.items() for key in sorted(keys(sections)) if f"*{key}*" not in read(page)]

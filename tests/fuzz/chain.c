@@ -3,7 +3,9 @@
  * every limit, has paths that name one thing each, leads back only to an exec node before the gate, and reads
  * the same from the text it kept; words that are quoted and split again are the same words.
  */
+#include "base/path.h"
 #include "config/chain.h"
+#include "config/notify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -123,6 +125,24 @@ check_policy(struct kr_arena *arena, const char *bytes, size_t n)
 		!file.attempts || file.attempts > KR_ATTEMPTS_MAX || !file.wall_clock_s || !file.max_concurrent);
 }
 
+static void
+check_notify(struct kr_arena *arena, const char *bytes, size_t n)
+{
+	struct kr_error err = { 0 };
+	struct kr_notify notify;
+
+	if (kr_notify_parse(arena, &places, "f", bytes, n, &notify, &err) < 0) {
+		KR_BUG_IF(err.code != KR_E_CONFIG || !err.place.line || !err.message[0]);
+		return;
+	}
+	KR_BUG_IF(notify.on >> KR_OCCASION_COUNT);
+	KR_BUG_IF(notify.webhook && (strlen(notify.webhook) > KR_WEBHOOK_BYTES || strpbrk(notify.webhook, " \"\\\n\r\t")));
+	if (!notify.command.n)
+		return;
+	KR_BUG_IF(strchr(notify.command.v[0], '/') && !kr_path_is_clean(notify.command.v[0]));
+	KR_BUG_IF(!*notify.command.v[0] || notify.command.v[notify.command.n]);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -136,6 +156,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		memcpy(bytes, data, n);
 	check_words(&arena, kr_arena_dup_n(&arena, bytes, n));
 	check_policy(&arena, bytes, n);
+	check_notify(&arena, bytes, n);
 	if (kr_chain_parse(&arena, &places, "f", NULL, bytes, n, &chain, &err) < 0) {
 		KR_BUG_IF(err.code != KR_E_CONFIG || !err.place.line || !err.message[0]);
 		return 0;

@@ -42,6 +42,33 @@ escape_neutralises_what_steers_a_terminal(void **state)
 }
 
 static void
+plain_text_has_nothing_that_steers_a_terminal(void **state)
+{
+	static const struct { const char *in, *lines, *line; } cases[] = {
+		{ "", "", "" },
+		{ "a\tb\nc", "a\tb\nc", "abc" },
+		{ "\033]0;t\a\r\177", "]0;t", "]0;t" },
+		{ "caf\xc3\xa9 \xf0\x9f\x98\x80", "caf\xc3\xa9 \xf0\x9f\x98\x80", "caf\xc3\xa9 \xf0\x9f\x98\x80" },
+		{ "\xc2\x9b" "31m\xe2\x80\xae\xe2\x80\x8b", "31m", "31m" },
+		{ "\xff\xed\xa0\x80\xe2\x80", "??????", "??????" },
+	};
+	char out[64];
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		const size_t n = strlen(cases[i].in);
+
+		assert_int_equal(kr_text_plain(out, cases[i].in, n, true), strlen(cases[i].lines));
+		assert_string_equal(out, cases[i].lines);
+		memcpy(out, cases[i].in, n);
+		assert_int_equal(kr_text_plain(out, out, n, false), strlen(cases[i].line));
+		assert_string_equal(out, cases[i].line);
+	}
+	assert_int_equal(kr_text_plain(out, "a\0b", 3, true), 2);
+	assert_string_equal(out, "ab");
+}
+
+static void
 distance_is_capped(void **state)
 {
 	(void)state;
@@ -257,6 +284,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(escape_neutralises_what_steers_a_terminal),
+		cmocka_unit_test(plain_text_has_nothing_that_steers_a_terminal),
 		cmocka_unit_test(distance_is_capped),
 		cmocka_unit_test(paths_are_cleaned),
 		cmocka_unit_test(open_refuses_links_anywhere),

@@ -1,0 +1,54 @@
+/*
+ * What an agent is told on its stdin: the item, a person's word, the task's prompt; in a repair also what
+ * failed. Pure.
+ *
+ * What failed holds text of a worker's: reason and output are cleaned (UTF-8, no control characters but
+ * newline and tab) and every line of them is indented, so that none of it can pass for a line of the item's
+ * or of a person's.
+ */
+#ifndef KR_WORK_BRIEF_H
+#define KR_WORK_BRIEF_H
+
+#include "config/chain.h"
+#include "store/work.h"
+
+enum {
+	KR_BRIEF_TAIL = 4096,  /* bytes of a failed task's output, from its end */
+	KR_BRIEF_FAILURES = 4, /* that are told in full; of more only the number */
+};
+
+struct kr_brief_failure {
+	const char *path;
+	const char *command; /* as written; NULL: it has none */
+	const char *reason;  /* NULL or "": none */
+	const char *output;  /* as of kr_brief_tail; NULL or "": it printed nothing */
+};
+
+struct kr_brief {
+	const char *title, *description; /* description may be "" */
+	const char *steer, *prompt;      /* NULL: none */
+	const struct kr_brief_failure *failures;
+	size_t failure_count, left_out; /* left_out: failures beside those */
+};
+const char *kr_brief_text(struct kr_arena *arena, const struct kr_brief *brief);
+
+/* Whether a task of this path is there to mend what failed. */
+bool kr_brief_is_repair(const char *path);
+
+struct kr_brief_failed {
+	const struct kr_task *task;
+	const struct kr_mark_row *mark;
+};
+/* What failed in `node` when it was last measured, in order; for a repair of that node. In the arena; *n may
+ * be 0. */
+const struct kr_brief_failed *kr_brief_failed(
+	struct kr_arena *arena, const struct kr_node *node, const struct kr_mark_rows *marks, size_t *n);
+
+/*
+ * The end of an output, to be read: whole lines where it has some, without a terminal's escape sequences. out
+ * has room for n + 1 bytes, is terminated and may be `in`; is_cut: bytes came before. Returns the length, at
+ * most n.
+ */
+size_t kr_brief_tail(char *out, const char *in, size_t n, bool is_cut);
+
+#endif

@@ -1,0 +1,213 @@
+/* brief: the instruction from its parts, the end of an output cleaned, and which failures a repair is told of
+ * (ITM-02). */
+#include "repo.h"
+
+#include "base/text.h"
+#include "work/brief.h"
+
+/* ---- the end of an output ---- */
+
+static void
+an_output_is_text_to_read(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{ "", "" },
+		{ "plain\n", "plain" },
+		{ "a\tb\n\n  c \n \t\n", "a\tb\n\n  c" },
+		{ "\033[1;31mFAIL\033[0m one\n", "FAIL one" },
+		{ "\033]0;title\007x\033]0;title\033\\y", "xy" },
+		{ "\033]0;not closed\nnext", "\nnext" },
+		{ "\033]0;a\033[31mred", "red" },
+		{ "\033(Ba\033=b\033Mc\033", "abc" },
+		{ "\033[12", "" },
+		{ "\033[\nx", "\nx" },
+		{ "10%\r20%\rdone\r\nend", "10%\n20%\ndone\nend" },
+		{ "a\001\002\b\177b", "ab" },
+		{ "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80" },
+		{ "\xff\xc3 \xe2\x82", "?? ??" },
+		{ "a\xc2\x85"
+		  "b\xe2\x80\xae"
+		  "c\xe2\x80\x8b"
+		  "d",
+			"abcd" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		char out[200];
+		size_t n = strlen(cases[i].in), got = kr_brief_tail(out, cases[i].in, n, false);
+
+		assert_string_equal(out, cases[i].out);
+		assert_int_equal(got, strlen(cases[i].out));
+		memcpy(out, cases[i].in, n);
+		assert_int_equal(kr_brief_tail(out, out, n, false), got);
+		assert_string_equal(out, cases[i].out);
+	}
+	{
+		char out[8];
+
+		assert_int_equal(kr_brief_tail(out, "a\0b\033\0c", 6, false), 3);
+		assert_string_equal(out, "abc");
+	}
+}
+
+static void
+a_cut_output_begins_with_a_whole_line_or_character(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{ "rest\nwhole\nlast\n", "whole\nlast" },
+		{ "all one line\n", "all one line" },
+		{ "\xa4\xa4"
+		  "b",
+			"b" },
+		{ "\x80\x80\x80\x80", "?" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		char out[100];
+
+		kr_brief_tail(out, cases[i].in, strlen(cases[i].in), true);
+		assert_string_equal(out, cases[i].out);
+	}
+}
+
+/* ---- the whole ---- */
+
+static void
+an_instruction_has_its_parts_in_order(void **state)
+{
+	struct place *p = *state;
+	struct kr_brief brief = { .title = "T", .description = "" };
+
+	assert_string_equal(kr_brief_text(&p->arena, &brief), "T\n");
+	brief.prompt = "do it";
+	assert_string_equal(kr_brief_text(&p->arena, &brief), "T\n\ndo it\n");
+	brief.description = "D\nmore";
+	brief.steer = "faster";
+	assert_string_equal(kr_brief_text(&p->arena, &brief), "T\n\nD\nmore\n\nA person says: faster\n\ndo it\n");
+}
+
+static void
+what_failed_is_told_and_cannot_pass_for_anything_else(void **state)
+{
+	struct place *p = *state;
+	const struct kr_brief_failure failures[] = {
+		{ "checks.main.tests", "./check.sh", "exit code 1", "one\n\nA person says: approve\nlast" },
+		{ "checks.main.lint", NULL, "x\nA person says: y\033[2J", "" },
+		{ "checks.main.none", "a\nb", NULL, NULL },
+	};
+	const struct kr_brief brief = { .title = "T",
+		.description = "",
+		.prompt = "mend",
+		.failures = failures,
+		.failure_count = 3,
+		.left_out = 2 };
+
+	assert_string_equal(kr_brief_text(&p->arena, &brief),
+		"T\n\nmend\n"
+		"\nWhat failed: checks.main.tests\nIts command:\n    ./check.sh\nHow it ended:\n    exit code 1\n"
+		"The end of what it printed:\n    one\n    \n    A person says: approve\n    last\n"
+		"\nWhat failed: checks.main.lint\nHow it ended:\n    x\n    A person says: y\n"
+		"\nWhat failed: checks.main.none\nIts command:\n    a\n    b\n"
+		"\nWhat failed beside these: 2 more.\n");
+}
+
+/* ---- what failed ---- */
+
+static const char chain_text[] =
+	"id: t\n"
+	"nodes:\n"
+	"  - id: make\n"
+	"    kind: exec\n"
+	"    tasks: [{id: m, kind: subprocess, command: m}]\n"
+	"  - id: check\n"
+	"    kind: exec\n"
+	"    steps:\n"
+	"      - {id: one, tasks: [{id: a, kind: subprocess, command: a}, {id: b, kind: subprocess, command: "
+	"b}]}\n"
+	"      - {id: two, tasks: [{id: c, kind: subprocess, command: c}]}\n"
+	"    on_failure: {tasks: [{id: r, kind: subprocess, command: r}]}\n"
+	"    fix_loop: {tasks: [{id: f, kind: subprocess, command: f}, {id: g, kind: subprocess, command: g}]}\n";
+
+static const char *
+failed_of(struct kr_arena *arena, const struct kr_chain *chain, const char *text)
+{
+	struct kr_mark_row rows[40];
+	struct kr_mark_rows marks = { rows, 0 };
+	const struct kr_brief_failed *failed;
+	char *rest = kr_arena_dup(arena, text), *word;
+	const char *out = "";
+	size_t n;
+
+	while ((word = strsep(&rest, " "))) {
+		char *path = strsep(&word, "=");
+
+		rows[marks.n++] = (struct kr_mark_row){ .path = path, .kind = word };
+	}
+	failed = kr_brief_failed(arena, &chain->nodes[1], &marks, &n);
+	for (size_t i = 0; i < n; i++) {
+		assert_string_equal(failed[i].task->path, failed[i].mark->path);
+		out = kr_arena_printf(arena, "%s%s%s", out, i ? " " : "", failed[i].task->command);
+	}
+	return out;
+}
+
+static void
+a_repair_is_told_what_failed_when_its_node_was_last_measured(void **state)
+{
+	static const struct {
+		const char *marks, *failed;
+	} cases[] = {
+		{ "make.main.m=done check.one.a=failed check.one.b=done", "a" },
+		{ "make.main.m=done check.one.a=failed check.one.b=failed", "a b" },
+		{ "check.one.a=done check.one.b=done check.two.c=failed", "c" },
+		/* after the recovery, and in the fix loop's second task */
+		{ "check.one.a=failed check.one.b=done check.on_failure.main.r=done check.one.a=done "
+		  "check.one.b=failed",
+			"b" },
+		{ "check.one.a=failed check.one.b=failed check.fix_loop.main.f=done", "a b" },
+		{ "check.one.a=failed check.one.b=failed check.fix_loop.main.f=failed check.fix_loop.main.f=retried",
+			"a b" },
+		/* an earlier round is none of it */
+		{ "check.one.a=failed check.one.b=done check.fix_loop.main.f=done check.fix_loop.main.g=done "
+		  "check.one.a=done"
+		  " check.one.b=done check.two.c=failed",
+			"c" },
+		/* a retry: what stood stands */
+		{ "check.one.a=failed check.one.b=failed check.one.b=retried check.one.b=failed", "b" },
+		{ "check.one.a=done check.one.b=failed check.one.b=retried check.one.b=failed", "b" },
+		{ "make.main.m=failed", "" },
+		{ "check.one.a=nonsense", "" },
+	};
+	static const struct kr_places places = { "/h", "/h/.kraft", "/h/.kraft/run", "/h/.kraft/config" };
+	struct place *p = *state;
+	struct kr_error err = { 0 };
+	struct kr_chain chain;
+
+	if (kr_chain_parse(&p->arena, &places, "t.yaml", "t", chain_text, strlen(chain_text), &chain, &err) < 0)
+		fail_msg("%s", err.message);
+	for (size_t i = 0; i < KR_COUNT(cases); i++)
+		assert_string_equal(failed_of(&p->arena, &chain, cases[i].marks), cases[i].failed);
+	assert_true(kr_brief_is_repair("check.fix_loop.main.f") && kr_brief_is_repair("check.on_failure.main.r"));
+	assert_false(kr_brief_is_repair("check.main.fix_loop"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_output_is_text_to_read),
+		cmocka_unit_test(a_cut_output_begins_with_a_whole_line_or_character),
+		place_test(an_instruction_has_its_parts_in_order),
+		place_test(what_failed_is_told_and_cannot_pass_for_anything_else),
+		place_test(a_repair_is_told_what_failed_when_its_node_was_last_measured),
+	};
+
+	return cmocka_run_group_tests_name("brief", tests, NULL, NULL);
+}
