@@ -56,7 +56,8 @@ default_command(struct kr_arena *arena, const struct kr_repo *repo, enum kr_phas
 	return shell.v;
 }
 
-/* The directories down to a member by their names: whether they are what kraft made is asked before a launch. */
+/* The directories down to a member by their names: whether they are what kraft made is asked before a launch.
+ */
 static void
 name_places(struct explain *e, struct kr_tree *tree)
 {
@@ -66,8 +67,9 @@ name_places(struct explain *e, struct kr_tree *tree)
 	for (const char *p = start;; p++) {
 		if (*p != '/' && *p)
 			continue;
-		places[tree->plan.place_count++] =
-			(struct kr_plan_place){ .path = kr_arena_dup_n(e->arena, tree->worktree, (size_t)(p - tree->worktree)) };
+		places[tree->plan.place_count++] = (struct kr_plan_place){
+			.path = kr_arena_dup_n(e->arena, tree->worktree, (size_t)(p - tree->worktree))
+		};
 		if (!*p)
 			break;
 	}
@@ -104,7 +106,8 @@ find_trees(struct explain *e, const struct kr_parsed *parsed, struct kr_error *e
 	const char *workspace = parsed->value[WORKSPACE], *item = parsed->value[ITEM];
 
 	if (kr_workspace_choose(e->arena, &e->host, &e->where, &workspace, &item, err) < 0 ||
-		kr_workspace_trees(e->arena, &e->host.places, &e->where, workspace, &e->trees, &e->tree_count, err) < 0)
+		kr_workspace_trees(e->arena, &e->host.places, &e->where, workspace, &e->trees, &e->tree_count, err) <
+			0)
 		return -1;
 	return kr_item_name(e->arena, &e->host, &e->where.checkout, item, &e->item, err);
 }

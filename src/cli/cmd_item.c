@@ -63,7 +63,8 @@ print_json(const struct kr_item_list *list)
 		json_object_set_new(one, "checkout", json_string(seen->trees->checkout));
 		json_object_set_new(one, "worktree", json_string(seen->trees->worktree));
 		json_object_set_new(one, "branch", json_string(seen->trees->branch));
-		json_object_set_new(one, "tip", *seen->trees->synced ? json_string(seen->trees->synced) : json_null());
+		json_object_set_new(
+			one, "tip", *seen->trees->synced ? json_string(seen->trees->synced) : json_null());
 		if (seen->workspace)
 			add_members(one, seen);
 		json_object_set_new(one, "running", json_boolean(seen->is_busy));
@@ -267,7 +268,8 @@ merge(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *e
 
 		if (!todo[i])
 			printf("'%s' is in '%s' already\n", at->seen.branch, at->checkout.root);
-		else if (run_shown(arena, at, (const char *const[]){ "merge", "--ff-only", at->ref, NULL }, false, err) < 0)
+		else if (run_shown(
+					 arena, at, (const char *const[]){ "merge", "--ff-only", at->ref, NULL }, false, err) < 0)
 			return -1;
 	}
 	return 0;

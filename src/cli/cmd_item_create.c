@@ -60,7 +60,8 @@ const struct kr_command kr_cmd_item_create = {
 	.usage = "[OPTIONS] TITLE [-- COMMAND [ARG...]]",
 	.summary = "file a work item: a worktree, a branch, a chain, a gate",
 	.help =
-		"The item is filed paused, with the chain and policy.yaml as they are now; 'kraft item start' begins.\n"
+		"The item is filed paused, with the chain and policy.yaml as they are now; 'kraft item start' "
+		"begins.\n"
 		"Its work happens in a worktree and on a branch 'kraft/ID' of its own. COMMAND runs where the chain\n"
 		"has an agent: it reads what is to be done on stdin, and what it leaves uncommitted is committed.\n\n"
 		"Prints the item's id and status.",

@@ -1,6 +1,6 @@
 /*
- * kraft item start, pause, approve, ...: what a person says about a work item. All have the same shape: open, find the item,
- * say it, and go on in the background where the word lets the item go on.
+ * kraft item start, pause, approve, ...: what a person says about a work item. All have the same shape: open,
+ * find the item, say it, and go on in the background where the word lets the item go on.
  */
 #include "cli/work.h"
 
@@ -14,7 +14,8 @@ struct call {
 };
 
 static int
-begin(struct call *c, struct kr_arena *arena, const struct kr_parsed *parsed, const char *word, struct kr_error *err)
+begin(struct call *c, struct kr_arena *arena, const struct kr_parsed *parsed, const char *word,
+	struct kr_error *err)
 {
 	*c = (struct call){ .parsed = parsed };
 	if (kr_work_open_for_person(arena, &c->work, err) < 0)
@@ -30,7 +31,8 @@ tell(struct call *c, struct kr_error *err)
 
 	if (kr_work_look(&c->work, c->id, &v, err) < 0)
 		return -1;
-	printf("%s %s%s%s\n", v.row.id, kr_work_words(&v.row, v.is_hosted), *v.row.place ? " at " : "", v.row.place);
+	printf(
+		"%s %s%s%s\n", v.row.id, kr_work_words(&v.row, v.is_hosted), *v.row.place ? " at " : "", v.row.place);
 	if (*v.row.reason) {
 		char safe[4096];
 
@@ -100,7 +102,8 @@ const struct kr_command kr_cmd_item_start = {
 	.name = "item start",
 	.usage = "[OPTIONS] [ITEM]",
 	.summary = "walk an item through its chain until it needs you",
-	.help = "In front of you, with the output of its tasks; Ctrl-C pauses it. What another process had begun and\n"
+	.help = "In front of you, with the output of its tasks; Ctrl-C pauses it. What another process had begun "
+			"and\n"
 			"did not finish (a crash, a power cut) runs again.\n\n"
 			"Exit status: 0 when it waits for you or is done, 1 when it stopped at what failed.",
 	.options = start_options,
@@ -185,7 +188,8 @@ const struct kr_command kr_cmd_item_reject = {
 
 enum { RETRY_PATH, RETRY_RESTART, RETRY_STEER, RETRY_STAY };
 static const struct kr_option retry_options[] = {
-	[RETRY_PATH] = { "path", 0, "PATH", "from this NODE, NODE.STEP or NODE.STEP.TASK; without it the node that stopped" },
+	[RETRY_PATH] = { "path", 0, "PATH",
+		"from this NODE, NODE.STEP or NODE.STEP.TASK; without it the node that stopped" },
 	[RETRY_RESTART] = { "restart", 0, NULL, "from the chain's beginning" },
 	[RETRY_STEER] = { "steer", 0, "TEXT", "a word that leads the next agent's instruction, once" },
 	[RETRY_STAY] = { "no-start", 0, NULL, "do not go on in the background" },
@@ -210,7 +214,8 @@ const struct kr_command kr_cmd_item_retry = {
 	.name = "item retry",
 	.usage = "[OPTIONS] [ITEM]",
 	.summary = "try again what an item stopped at",
-	.help = "What came out well beside and before it stands; what follows it runs again, and gates after it ask again.",
+	.help = "What came out well beside and before it stands; what follows it runs again, and gates after it "
+			"ask again.",
 	.options = retry_options,
 	.words_max = 1,
 	.run = retry,
@@ -219,7 +224,8 @@ const struct kr_command kr_cmd_item_retry = {
 enum { SKIP_NOTE, SKIP_PATH, SKIP_STAY };
 static const struct kr_option skip_options[] = {
 	[SKIP_NOTE] = { "note", 'm', "TEXT", "why" },
-	[SKIP_PATH] = { "path", 0, "PATH", "this NODE, NODE.STEP or NODE.STEP.TASK; without it the node where it stands" },
+	[SKIP_PATH] = { "path", 0, "PATH",
+		"this NODE, NODE.STEP or NODE.STEP.TASK; without it the node where it stands" },
 	[SKIP_STAY] = { "no-start", 0, NULL, "do not go on in the background" },
 	{ NULL },
 };

@@ -10,7 +10,8 @@ static const struct kr_option options[] = {
 	[WORKSPACE] = { "workspace", 0, "NAME", "with the members of this workspace below the root" },
 	[KEEP] = { "keep", 0, NULL, "leave the worktree at the commit it has" },
 	[WITH_CHANGES] = { "with-changes", 0, NULL, "take uncommitted changes of the checkout along" },
-	[COMMIT] = { "commit", 0, "[=MESSAGE]", "commit what the command leaves uncommitted, on the item's branch" },
+	[COMMIT] = { "commit", 0, "[=MESSAGE]",
+		"commit what the command leaves uncommitted, on the item's branch" },
 	{ NULL },
 };
 

@@ -1,5 +1,5 @@
-/* kraft view list, show, threads: work items as they are. What a person or a worker wrote is shown with control characters
- * visible. */
+/* kraft view list, show, threads: work items as they are. What a person or a worker wrote is shown with
+ * control characters visible. */
 #include "cli/work.h"
 
 #include <unistd.h>

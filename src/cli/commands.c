@@ -14,6 +14,7 @@
 	X(explain)         \
 	X(why_host)        \
 	X(view_list)       \
+	X(view_watch)      \
 	X(view_show)       \
 	X(view_threads)    \
 	X(view_sessions)   \
@@ -44,6 +45,7 @@
 	X(admin_doctor)    \
 	X(admin_chains)    \
 	X(admin_notify)    \
+	X(admin_prune)     \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;

@@ -90,8 +90,8 @@ find_tree(struct kr_arena *arena, struct kr_item_at *at, struct kr_error *err)
 }
 
 /*
- * Work items are named by any beginning of their id, and without a name the checkout's only one is meant when nothing was
- * run there by itself. Without a store there is none, and then the id is as it was.
+ * Work items are named by any beginning of their id, and without a name the checkout's only one is meant when
+ * nothing was run there by itself. Without a store there is none, and then the id is as it was.
  */
 static const char *
 work_item(struct kr_arena *arena, const struct kr_host *host, const char *id)
@@ -112,7 +112,8 @@ work_item(struct kr_arena *arena, const struct kr_host *host, const char *id)
 }
 
 static int
-look(struct kr_arena *arena, const struct kr_host *host, const char *id, struct kr_item_seen *seen, struct kr_error *err)
+look(struct kr_arena *arena, const struct kr_host *host, const char *id, struct kr_item_seen *seen,
+	struct kr_error *err)
 {
 	const char *run_dir = host->places.run_dir, *own;
 

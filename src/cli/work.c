@@ -26,7 +26,8 @@ id_of_checkout(struct kr_work *work, const char *cwd, struct kr_error *err)
 	struct kr_item_rows rows;
 	size_t n = 0;
 
-	if (kr_checkout_find(work->arena, cwd, &checkout, err) < 0 || kr_store_items(work->arena, work->store, &rows, err) < 0)
+	if (kr_checkout_find(work->arena, cwd, &checkout, err) < 0 ||
+		kr_store_items(work->arena, work->store, &rows, err) < 0)
 		return NULL;
 	for (size_t i = 0; i < rows.n; i++) {
 		const struct kr_item_row *row = &rows.v[i];
@@ -38,7 +39,8 @@ id_of_checkout(struct kr_work *work, const char *cwd, struct kr_error *err)
 	}
 	if (n == 1)
 		return found;
-	kr_fail(err, KR_E_USAGE, n ? "which item? '%s' has %zu" : "'%s' has no item that goes on", checkout.root, n);
+	kr_fail(
+		err, KR_E_USAGE, n ? "which item? '%s' has %zu" : "'%s' has no item that goes on", checkout.root, n);
 	if (n)
 		kr_hint(err, "name one: %.400s", list);
 	else

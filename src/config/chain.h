@@ -1,13 +1,13 @@
 /*
- * A chain: what is done for a work item, in order. YAML at <config_dir>/chains/<id>.yaml; one, `default`, comes with kraft
- * and a file of that name takes its place. An item keeps the text that it was filed with and reads it again with the same
- * parser, so a later edit of the file changes no item (ITM).
+ * A chain: what is done for a work item, in order. YAML at <config_dir>/chains/<id>.yaml; one, `default`,
+ * comes with kraft and a file of that name takes its place. An item keeps the text that it was filed with and
+ * reads it again with the same parser, so a later edit of the file changes no item (ITM).
  *
  *     chain > node (exec or gate) > step (judged when all its tasks have run) > task
  *
  * Canonical paths name each: "checks", "checks.main", "checks.main.unit"; an exec node's repair steps are
- * "checks.on_failure.main.mend" and "checks.fix_loop.main.mend". Errors are KR_E_CONFIG with place, caret and the nearest
- * known key; an unknown key refuses the load.
+ * "checks.on_failure.main.mend" and "checks.fix_loop.main.mend". Errors are KR_E_CONFIG with place, caret and
+ * the nearest known key; an unknown key refuses the load.
  */
 #ifndef KR_CONFIG_CHAIN_H
 #define KR_CONFIG_CHAIN_H
@@ -15,7 +15,10 @@
 #include "config/policy_file.h"
 
 /* kind, name in YAML */
-#define KR_TASK_KINDS(X) X(COMMAND, "subprocess") X(AGENT, "agent") X(BUILTIN, "builtin")
+#define KR_TASK_KINDS(X)     \
+	X(COMMAND, "subprocess") \
+	X(AGENT, "agent")        \
+	X(BUILTIN, "builtin")
 enum kr_task_kind {
 #define X(kind, name) KR_TASK_##kind,
 	KR_TASK_KINDS(X)
@@ -35,9 +38,10 @@ const char *kr_builtin_name(enum kr_builtin builtin);
 struct kr_task {
 	const char *id, *path;
 	enum kr_task_kind kind;
-	const char *command;       /* COMMAND: as written */
-	struct kr_strs argv;       /* COMMAND: its words, split as a shell does (quotes, backslash) and nothing expanded; not empty */
-	enum kr_builtin builtin;   /* BUILTIN */
+	const char *command;     /* COMMAND: as written */
+	struct kr_strs argv;     /* COMMAND: its words, split as a shell does (quotes, backslash) and nothing
+								expanded; not empty */
+	enum kr_builtin builtin; /* BUILTIN */
 	const char *harness, *prompt, *model, *effort; /* AGENT; NULL: unset */
 	bool is_skippable;
 	struct kr_policy_layer policy;
@@ -47,7 +51,7 @@ struct kr_task {
 struct kr_chain_step {
 	const char *id, *path;
 	struct kr_task *tasks;
-	size_t task_count;         /* at least 1 */
+	size_t task_count; /* at least 1 */
 	bool is_skippable;
 	struct kr_policy_layer policy;
 	struct kr_mark mark;
@@ -64,13 +68,13 @@ struct kr_node {
 	struct kr_policy_layer policy;
 	struct kr_mark mark;
 	/* exec */
-	struct kr_chain_steps steps;     /* at least 1; `tasks:` is one step named "main" */
-	struct kr_chain_steps recovery;  /* on_failure; n 0: none */
-	struct kr_chain_steps fix;       /* fix_loop; n 0: none */
-	unsigned fix_attempts;     /* fix_loop.max_attempts; 0: the policy's */
+	struct kr_chain_steps steps;    /* at least 1; `tasks:` is one step named "main" */
+	struct kr_chain_steps recovery; /* on_failure; n 0: none */
+	struct kr_chain_steps fix;      /* fix_loop; n 0: none */
+	unsigned fix_attempts;          /* fix_loop.max_attempts; 0: the policy's */
 	/* gate */
-	const char *message;       /* NULL: unset */
-	size_t reject_to;          /* index of an exec node before it: `reject_to`, else the nearest one */
+	const char *message; /* NULL: unset */
+	size_t reject_to;    /* index of an exec node before it: `reject_to`, else the nearest one */
 };
 
 enum {
@@ -87,22 +91,23 @@ struct kr_chain {
 	size_t text_len;
 	struct kr_policy_layer policy;
 	struct kr_node *nodes;
-	size_t node_count;            /* at least 1, an exec node among them before any gate */
+	size_t node_count; /* at least 1, an exec node among them before any gate */
 };
 
 /*
- * A command's words as a POSIX shell would split them: blanks, quotes, backslash; operators, variables, globs, `~` and `#`
- * are text. False when it cannot; `why` then continues "'command' ...".
+ * A command's words as a POSIX shell would split them: blanks, quotes, backslash; operators, variables,
+ * globs, `~` and `#` are text. False when it cannot; `why` then continues "'command' ...".
  */
 bool kr_words_split(struct kr_arena *arena, const char *text, struct kr_strs *out, const char **why);
 
 /* Pure; id: what it must be called (the file's name), NULL: anything valid. */
-int kr_chain_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *id, const char *text,
-	size_t len, struct kr_chain *out, struct kr_error *err);
+int kr_chain_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *id,
+	const char *text, size_t len, struct kr_chain *out, struct kr_error *err);
 /* KR_E_NOT_FOUND with the ids there are as the hint. */
-int kr_chain_load(struct kr_arena *arena, const struct kr_places *places, const char *id, struct kr_chain *out,
-	struct kr_error *err);
+int kr_chain_load(struct kr_arena *arena, const struct kr_places *places, const char *id,
+	struct kr_chain *out, struct kr_error *err);
 /* Ids, sorted; also of files that would not load. */
-int kr_chain_ids(struct kr_arena *arena, const struct kr_places *places, struct kr_strs *out, struct kr_error *err);
+int kr_chain_ids(
+	struct kr_arena *arena, const struct kr_places *places, struct kr_strs *out, struct kr_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A fork, because what is to be parsed is in memory already and the parser is a function. The child's filter is an
- * allow-list; a call that is not on it ends the child. The answer is written to a mapping that both share, and is believed
- * only when the child ended of itself with status 0.
+ * A fork, because what is to be parsed is in memory already and the parser is a function. The child's filter
+ * is an allow-list; a call that is not on it ends the child. The answer is written to a mapping that both
+ * share, and is believed only when the child ended of itself with status 0.
  */
 #include "os/powerless.h"
 
@@ -66,9 +66,9 @@ give_up_power(void)
 {
 	const struct sock_fprog program = { .len = sizeof(filter) / sizeof(filter[0]), .filter = filter };
 
-	if (syscall(SYS_close_range, 0u, ~0u, 0u) < 0 || !set_limit(RLIMIT_CORE, 0) || !set_limit(RLIMIT_CPU, CPU_S) ||
-		(!KR_SANITIZED && !set_limit(RLIMIT_DATA, DATA_BYTES)) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	if (syscall(SYS_close_range, 0u, ~0u, 0u) < 0 || !set_limit(RLIMIT_CORE, 0) ||
+		!set_limit(RLIMIT_CPU, CPU_S) || (!KR_SANITIZED && !set_limit(RLIMIT_DATA, DATA_BYTES)) ||
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return false;
 	return KR_SANITIZED || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }

@@ -1,8 +1,8 @@
 /*
- * What the layers of a policy come to: policy.yaml, repository, chain, node, step, task, item, in this order. Pure, and the
- * only place that knows how a field combines: allowed_tools and allowed_harnesses narrow, deny_tools and grants add up (an
- * item's override only drops), the sandbox is the first layer's that sets one and no later one may set another, bounds are
- * the last one said and never above the maxima.
+ * What the layers of a policy come to: policy.yaml, repository, chain, node, step, task, item, in this order.
+ * Pure, and the only place that knows how a field combines: allowed_tools and allowed_harnesses narrow,
+ * deny_tools and grants add up (an item's override only drops), the sandbox is the first layer's that sets
+ * one and no later one may set another, bounds are the last one said and never above the maxima.
  */
 #ifndef KR_POLICY_LAYERS_H
 #define KR_POLICY_LAYERS_H
@@ -10,9 +10,14 @@
 #include "config/policy_file.h"
 
 /* layer, how messages name it */
-#define KR_LAYERS(X) \
-	X(HOST, "policy.yaml") X(REPO, "the repository") X(CHAIN, "the chain") X(NODE, "the node") X(STEP, "the step") \
-	X(TASK, "the task") X(ITEM, "the item")
+#define KR_LAYERS(X)          \
+	X(HOST, "policy.yaml")    \
+	X(REPO, "the repository") \
+	X(CHAIN, "the chain")     \
+	X(NODE, "the node")       \
+	X(STEP, "the step")       \
+	X(TASK, "the task")       \
+	X(ITEM, "the item")
 enum kr_layer {
 #define X(layer, name) KR_LAYER_##layer,
 	KR_LAYERS(X)
@@ -28,14 +33,15 @@ struct kr_policy {
 	enum kr_layer sandbox_from;
 	bool has_allowed_harnesses;
 	struct kr_strs allowed_harnesses;
-	double bounds[KR_BOUND_COUNT];         /* 0: none */
+	double bounds[KR_BOUND_COUNT]; /* 0: none */
 	enum kr_layer bound_from[KR_BOUND_COUNT];
 	const char *escalation_harness;
 };
 
 const char *kr_layer_words(enum kr_layer layer); /* "the repository" */
 
-/* The maxima for what ends at this layer: the work item's, and from a node, step or task on those of its kind too. */
+/* The maxima for what ends at this layer: the work item's, and from a node, step or task on those of its kind
+ * too. */
 void kr_policy_maxima(const struct kr_policy_file *file, enum kr_layer layer, double out[KR_BOUND_COUNT]);
 
 /* Layers may be NULL, and maxima. KR_E_CONFIG naming both layers when a later one sets another sandbox. */

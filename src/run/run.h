@@ -19,24 +19,27 @@ struct kr_run_streams {
 struct kr_run_done {
 	bool has_session; /* there is a folder and a log of it */
 	bool started;
-	int signal;       /* that ended it; 0: none */
+	int signal; /* that ended it; 0: none */
 };
 
 struct kr_run_want {
-	const char *repo;    /* a path in the checkout; NULL: where we stand */
-	const char *item;    /* NULL: the repository's own */
+	const char *repo;      /* a path in the checkout; NULL: where we stand */
+	const char *item;      /* NULL: the repository's own */
 	const char *workspace; /* NULL: the one that the item was made for, if any */
-	const char *phase;   /* "install" or "runtime"; NULL: runtime */
-	const char *session; /* the id that the command's session is to have (kr_session_new_id); NULL: a new one */
+	const char *phase;     /* "install" or "runtime"; NULL: runtime */
+	const char
+		*session; /* the id that the command's session is to have (kr_session_new_id); NULL: a new one */
 	const char *purpose; /* for session.json: "command", "shell" */
 	const char *base;    /* a branch that the worktree is made from; NULL: where the checkout stands */
 	bool keep, with_changes;
-	bool go_on;          /* as keep, but forward with its branch, what stops an item stops it, and its git is made anew */
+	bool go_on; /* as keep, but forward with its branch, what stops an item stops it, and its git is made anew
+				 */
 	const struct kr_run_streams *streams; /* NULL: ours, a terminal when we have one */
 	struct kr_run_done *done;             /* filled in, when not NULL */
-	kr_calls_fn *on_call;                 /* answers the command's calls to kraft; NULL: as an item of `kraft run` */
-	void *context;                        /* its */
-	const char *commit;  /* what is left uncommitted becomes a commit with this message; "": one of kraft's; NULL: stays */
+	kr_calls_fn *on_call; /* answers the command's calls to kraft; NULL: as an item of `kraft run` */
+	void *context;        /* its */
+	const char *commit;   /* what is left uncommitted becomes a commit with this message; "": one of kraft's;
+							 NULL: stays */
 	const char *const *argv;
 };
 

@@ -112,8 +112,9 @@ path_text(const char *path)
 static void
 show(const struct kr_calls *calls, struct kr_call_answer *answer)
 {
-	kr_calls_give(answer, json_pack("{s:s, s:o, s:o, s:o, s:s}", "id", calls->item, "repo", path_text(calls->repo), "worktree",
-					 path_text(calls->worktree), "branch", path_text(calls->branch), "session", calls->session));
+	kr_calls_give(answer,
+		json_pack("{s:s, s:o, s:o, s:o, s:s}", "id", calls->item, "repo", path_text(calls->repo), "worktree",
+			path_text(calls->worktree), "branch", path_text(calls->branch), "session", calls->session));
 }
 
 void

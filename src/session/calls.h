@@ -30,7 +30,8 @@ struct kr_calls {
 };
 
 /* Answers in place of kr_calls_answer, for what is more than an item of `kraft run`. */
-typedef void kr_calls_fn(void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
+typedef void kr_calls_fn(
+	void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
 
 /* {"id", ...} as the body of a 200; value is taken, NULL is out of memory. */
 void kr_calls_give(struct kr_call_answer *answer, json_t *value);

@@ -9,12 +9,13 @@ int
 kr_store_item_add(struct kr_store *store, const struct kr_item_row *r, struct kr_error *err)
 {
 	return kr_rows_change(store, "cannot file the item", err,
-			   "INSERT INTO items (id, title, description, repo, base, chain_id, chain, policy, worker, status, stop, reason,"
+			   "INSERT INTO items (id, title, description, repo, base, chain_id, chain, policy, worker, "
+			   "status, stop, reason,"
 			   " place, steer, run, created_ms, changed_ms)"
 			   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-			   "ttttttttttttttiii", r->id, r->title, r->description, r->repo, r->base, r->chain_id, r->chain, r->policy,
-			   r->worker, r->status, r->stop, r->reason, r->place, r->steer, r->run, (int64_t)r->created_ms,
-			   (int64_t)r->changed_ms) < 0
+			   "ttttttttttttttiii", r->id, r->title, r->description, r->repo, r->base, r->chain_id, r->chain,
+			   r->policy, r->worker, r->status, r->stop, r->reason, r->place, r->steer, r->run,
+			   (int64_t)r->created_ms, (int64_t)r->changed_ms) < 0
 			   ? -1
 			   : 0;
 }
@@ -23,7 +24,8 @@ int
 kr_store_item_set(struct kr_store *store, const struct kr_item_row *r, struct kr_error *err)
 {
 	int n = kr_rows_change(store, "cannot change the item", err,
-		"UPDATE items SET status = ?2, stop = ?3, reason = ?4, place = ?5, steer = ?6, progress = nullif(?7, -1), run = ?8,"
+		"UPDATE items SET status = ?2, stop = ?3, reason = ?4, place = ?5, steer = ?6, progress = nullif(?7, "
+		"-1), run = ?8,"
 		" changed_ms = ?9 WHERE id = ?1",
 		"ttttttiii", r->id, r->status, r->stop, r->reason, r->place, r->steer, r->progress, r->run,
 		(int64_t)r->changed_ms);
@@ -36,23 +38,25 @@ kr_store_item_set(struct kr_store *store, const struct kr_item_row *r, struct kr
 int
 kr_store_item_set_progress(struct kr_store *store, const char *id, int64_t progress, struct kr_error *err)
 {
-	int n = kr_rows_change(store, "cannot change the item", err, "UPDATE items SET progress = ?2 WHERE id = ?1", "ti", id, progress);
+	int n = kr_rows_change(store, "cannot change the item", err,
+		"UPDATE items SET progress = ?2 WHERE id = ?1", "ti", id, progress);
 
 	if (n < 0)
 		return -1;
 	return n == 1 ? 0 : kr_fail(err, KR_E_NOT_FOUND, "there is no item '%s'", id);
 }
 
-#define ITEM_COLUMNS(chain, policy)                                                                              \
-	"SELECT id, title, description, repo, base, chain_id, " chain ", " policy                                    \
-	", worker, status, stop, reason, place, steer, ifnull(progress, -1), run, created_ms, changed_ms FROM items "
+#define ITEM_COLUMNS(chain, policy)                                                                         \
+	"SELECT id, title, description, repo, base, chain_id, " chain ", " policy                               \
+	", worker, status, stop, reason, place, steer, ifnull(progress, -1), run, created_ms, changed_ms FROM " \
+	"items "
 
 static void
 read_item(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 {
 	struct kr_item_row *r = row;
-	const char **texts[] = { &r->id, &r->title, &r->description, &r->repo, &r->base, &r->chain_id, &r->chain, &r->policy,
-		&r->worker, &r->status, &r->stop, &r->reason, &r->place, &r->steer };
+	const char **texts[] = { &r->id, &r->title, &r->description, &r->repo, &r->base, &r->chain_id, &r->chain,
+		&r->policy, &r->worker, &r->status, &r->stop, &r->reason, &r->place, &r->steer };
 	int at = 0;
 
 	for (; at < (int)KR_COUNT(texts); at++)
@@ -74,15 +78,17 @@ list_ids(struct kr_arena *arena, const struct kr_item_row *v, size_t n)
 }
 
 int
-kr_store_item_get(
-	struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_item_row *out, struct kr_error *err)
+kr_store_item_get(struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_item_row *out,
+	struct kr_error *err)
 {
 	const struct kr_item_row *v;
 	struct kr_rows rows;
 
 	/* Not LIKE, which has letters of its own. */
 	if (kr_rows_read(arena, store, err, sizeof(*out), &rows, read_item,
-			ITEM_COLUMNS("chain", "policy") "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, id LIMIT 6", "t", id) < 0)
+			ITEM_COLUMNS(
+				"chain", "policy") "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, id LIMIT 6",
+			"t", id) < 0)
 		return -1;
 	v = rows.v;
 	if (!rows.n || !*id) {
@@ -91,7 +97,8 @@ kr_store_item_get(
 	}
 	if (rows.n > 1 && strcmp(v[0].id, id) != 0) {
 		kr_fail(err, KR_E_USAGE, "'%s' can be more than one item", id);
-		return kr_hint(err, "say more of it: %s%s", list_ids(arena, v, rows.n < 5 ? rows.n : 5), rows.n > 5 ? ", ..." : "");
+		return kr_hint(err, "say more of it: %s%s", list_ids(arena, v, rows.n < 5 ? rows.n : 5),
+			rows.n > 5 ? ", ..." : "");
 	}
 	*out = v[0];
 	return 0;
@@ -102,7 +109,22 @@ kr_store_items(struct kr_arena *arena, struct kr_store *store, struct kr_item_ro
 {
 	struct kr_rows rows;
 
-	if (kr_rows_read(arena, store, err, sizeof(*out->v), &rows, read_item, ITEM_COLUMNS("''", "''") "ORDER BY created_ms, id", "") < 0)
+	if (kr_rows_read(arena, store, err, sizeof(*out->v), &rows, read_item,
+			ITEM_COLUMNS("''", "''") "ORDER BY created_ms, id", "") < 0)
+		return -1;
+	*out = (struct kr_item_rows){ rows.v, rows.n };
+	return 0;
+}
+
+int
+kr_store_items_except(struct kr_arena *arena, struct kr_store *store, const char *status,
+	const char *or_status, struct kr_item_rows *out, struct kr_error *err)
+{
+	struct kr_rows rows;
+
+	if (kr_rows_read(arena, store, err, sizeof(*out->v), &rows, read_item,
+			ITEM_COLUMNS("''", "''") "WHERE status NOT IN (?1, ?2) ORDER BY created_ms, id", "tt", status,
+			or_status) < 0)
 		return -1;
 	*out = (struct kr_item_rows){ rows.v, rows.n };
 	return 0;
@@ -114,8 +136,9 @@ int
 kr_store_mark_add(struct kr_store *store, const char *item, const struct kr_mark_row *r, struct kr_error *err)
 {
 	return kr_rows_change(store, "cannot record what became of it", err,
-			   "INSERT INTO marks (item, run, path, kind, session, note, ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)", "titttti",
-			   item, r->run, r->path, r->kind, r->session, r->note, (int64_t)r->ms) < 0
+			   "INSERT INTO marks (item, run, path, kind, session, note, ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
+			   "?7)",
+			   "titttti", item, r->run, r->path, r->kind, r->session, r->note, (int64_t)r->ms) < 0
 			   ? -1
 			   : 0;
 }
@@ -136,8 +159,8 @@ read_mark(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 }
 
 int
-kr_store_marks(
-	struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_mark_rows *out, struct kr_error *err)
+kr_store_marks(struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_mark_rows *out,
+	struct kr_error *err)
 {
 	struct kr_rows rows;
 
@@ -154,7 +177,8 @@ int
 kr_store_session_add(struct kr_store *store, const struct kr_session_row *r, struct kr_error *err)
 {
 	return kr_rows_change(store, "cannot record the session", err,
-			   "INSERT INTO sessions (id, item, run, path, round, status, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+			   "INSERT INTO sessions (id, item, run, path, round, status, created_ms) VALUES (?1, ?2, ?3, "
+			   "?4, ?5, ?6, ?7)",
 			   "ttititi", r->id, r->item, r->run, r->path, r->round, r->status, (int64_t)r->created_ms) < 0
 			   ? -1
 			   : 0;
@@ -164,8 +188,8 @@ int
 kr_store_session_set(struct kr_store *store, const struct kr_session_row *r, struct kr_error *err)
 {
 	return kr_rows_change(store, "cannot record the session", err,
-			   "UPDATE sessions SET status = ?2, reason = ?3, ended_ms = nullif(?4, 0) WHERE id = ?1", "ttti", r->id, r->status,
-			   r->reason, (int64_t)r->ended_ms) < 0
+			   "UPDATE sessions SET status = ?2, reason = ?3, ended_ms = nullif(?4, 0) WHERE id = ?1", "ttti",
+			   r->id, r->status, r->reason, (int64_t)r->ended_ms) < 0
 			   ? -1
 			   : 0;
 }
@@ -189,8 +213,8 @@ read_session(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 }
 
 int
-kr_store_sessions(struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_session_rows *out,
-	struct kr_error *err)
+kr_store_sessions(struct kr_arena *arena, struct kr_store *store, const char *item,
+	struct kr_session_rows *out, struct kr_error *err)
 {
 	struct kr_rows rows;
 

@@ -21,7 +21,8 @@ bind(sqlite3_stmt *s, const char *types, va_list ap)
 }
 
 static sqlite3_stmt *
-prepare(struct kr_store *store, const char *what, const char *sql, const char *types, va_list ap, struct kr_error *err)
+prepare(struct kr_store *store, const char *what, const char *sql, const char *types, va_list ap,
+	struct kr_error *err)
 {
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(store->db, sql, -1, &s, NULL);
@@ -35,7 +36,8 @@ prepare(struct kr_store *store, const char *what, const char *sql, const char *t
 }
 
 int
-kr_rows_change(struct kr_store *store, const char *what, struct kr_error *err, const char *sql, const char *types, ...)
+kr_rows_change(
+	struct kr_store *store, const char *what, struct kr_error *err, const char *sql, const char *types, ...)
 {
 	sqlite3_stmt *s;
 	va_list ap;
@@ -54,8 +56,9 @@ kr_rows_change(struct kr_store *store, const char *what, struct kr_error *err, c
 }
 
 int
-kr_rows_read(struct kr_arena *arena, struct kr_store *store, struct kr_error *err, size_t size, struct kr_rows *out,
-	void (*read)(struct kr_arena *arena, sqlite3_stmt *s, void *row), const char *sql, const char *types, ...)
+kr_rows_read(struct kr_arena *arena, struct kr_store *store, struct kr_error *err, size_t size,
+	struct kr_rows *out, void (*read)(struct kr_arena *arena, sqlite3_stmt *s, void *row), const char *sql,
+	const char *types, ...)
 {
 	static const char what[] = "cannot read the store";
 	size_t room = 0;
@@ -94,8 +97,8 @@ kr_rows_text(struct kr_arena *arena, sqlite3_stmt *s, int at)
 }
 
 int
-kr_store_transact(
-	struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context, struct kr_error *err)
+kr_store_transact(struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context,
+	struct kr_error *err)
 {
 	static const char what[] = "cannot change the store";
 

@@ -14,8 +14,9 @@ struct kr_rows {
 	size_t n;
 };
 /* All rows at once: no transaction is open afterwards. `size` bytes each, filled in by `read`. */
-int kr_rows_read(struct kr_arena *arena, struct kr_store *store, struct kr_error *err, size_t size, struct kr_rows *out,
-	void (*read)(struct kr_arena *arena, sqlite3_stmt *s, void *row), const char *sql, const char *types, ...);
+int kr_rows_read(struct kr_arena *arena, struct kr_store *store, struct kr_error *err, size_t size,
+	struct kr_rows *out, void (*read)(struct kr_arena *arena, sqlite3_stmt *s, void *row), const char *sql,
+	const char *types, ...);
 const char *kr_rows_text(struct kr_arena *arena, sqlite3_stmt *s, int at); /* NULL for NULL */
 
 #endif

@@ -5,8 +5,10 @@ int
 kr_store_thread_add(struct kr_store *store, const struct kr_thread_row *r, struct kr_error *err)
 {
 	return kr_rows_change(store, "cannot keep the comment", err,
-			   "INSERT INTO threads (id, item, file, line, must_fix, is_open, ms) VALUES (?1, ?2, ?3, nullif(?4, 0), ?5, ?6, ?7)",
-			   "tttiiii", r->id, r->item, r->file, r->line, (int64_t)r->must_fix, (int64_t)r->is_open, (int64_t)r->ms) < 0
+			   "INSERT INTO threads (id, item, file, line, must_fix, is_open, ms) VALUES (?1, ?2, ?3, "
+			   "nullif(?4, 0), ?5, ?6, ?7)",
+			   "tttiiii", r->id, r->item, r->file, r->line, (int64_t)r->must_fix, (int64_t)r->is_open,
+			   (int64_t)r->ms) < 0
 			   ? -1
 			   : 0;
 }
@@ -14,8 +16,8 @@ kr_store_thread_add(struct kr_store *store, const struct kr_thread_row *r, struc
 int
 kr_store_thread_set_open(struct kr_store *store, const char *id, bool is_open, struct kr_error *err)
 {
-	int n = kr_rows_change(store, "cannot change the thread", err, "UPDATE threads SET is_open = ?2 WHERE id = ?1", "ti", id,
-		(int64_t)is_open);
+	int n = kr_rows_change(store, "cannot change the thread", err,
+		"UPDATE threads SET is_open = ?2 WHERE id = ?1", "ti", id, (int64_t)is_open);
 
 	if (n < 0)
 		return -1;
@@ -27,8 +29,8 @@ kr_store_comment_add(
 	struct kr_store *store, const char *thread, const struct kr_comment_row *r, struct kr_error *err)
 {
 	return kr_rows_change(store, "cannot keep the comment", err,
-			   "INSERT INTO comments (thread, author, claim, body, ms) VALUES (?1, ?2, ?3, ?4, ?5)", "tttti", thread, r->author,
-			   r->claim, r->body, (int64_t)r->ms) < 0
+			   "INSERT INTO comments (thread, author, claim, body, ms) VALUES (?1, ?2, ?3, ?4, ?5)", "tttti",
+			   thread, r->author, r->claim, r->body, (int64_t)r->ms) < 0
 			   ? -1
 			   : 0;
 }
@@ -63,19 +65,21 @@ read_comment(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 }
 
 int
-kr_store_threads(
-	struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_thread_rows *out, struct kr_error *err)
+kr_store_threads(struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_thread_rows *out,
+	struct kr_error *err)
 {
 	struct kr_rows rows;
 
 	if (kr_rows_read(arena, store, err, sizeof(*out->v), &rows, read_thread,
-			"SELECT id, item, file, ifnull(line, 0), must_fix, is_open, ms FROM threads WHERE item = ?1 ORDER BY ms, id", "t",
-			item) < 0)
+			"SELECT id, item, file, ifnull(line, 0), must_fix, is_open, ms FROM threads WHERE item = ?1 "
+			"ORDER BY ms, id",
+			"t", item) < 0)
 		return -1;
 	*out = (struct kr_thread_rows){ rows.v, rows.n };
 	for (size_t i = 0; i < out->n; i++) {
 		if (kr_rows_read(arena, store, err, sizeof(struct kr_comment_row), &rows, read_comment,
-				"SELECT author, body, claim, ms FROM comments WHERE thread = ?1 ORDER BY n", "t", out->v[i].id) < 0)
+				"SELECT author, body, claim, ms FROM comments WHERE thread = ?1 ORDER BY n", "t",
+				out->v[i].id) < 0)
 			return -1;
 		out->v[i].comments = rows.v;
 		out->v[i].comment_count = rows.n;

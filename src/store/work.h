@@ -1,41 +1,49 @@
 /*
- * Work items in the store, and what belongs to them: marks, sessions, review threads. Rows as structs; what they mean is
- * work/'s. Strings given back live in the arena. Errors as in store.h; every change is on the disk when its transaction has
- * returned 0.
+ * Work items in the store, and what belongs to them: marks, sessions, review threads. Rows as structs; what
+ * they mean is work/'s. Strings given back live in the arena. Errors as in store.h; every change is on the
+ * disk when its transaction has returned 0.
  */
 #ifndef KR_STORE_WORK_H
 #define KR_STORE_WORK_H
 
 #include "store/store.h"
 
-/* All that `body` does is one transaction: all of it or nothing (then its error stands). Not within another one. */
-int kr_store_transact(
-	struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context, struct kr_error *err);
+/* All that `body` does is one transaction: all of it or nothing (then its error stands). Not within another
+ * one. */
+int kr_store_transact(struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context,
+	struct kr_error *err);
 
 struct kr_item_row {
 	const char *id, *title, *description, *repo, *chain_id, *chain, *policy;
-	const char *base, *worker, *steer;            /* NULL: none */
+	const char *base, *worker, *steer; /* NULL: none */
 	const char *status, *stop, *reason, *place;
-	int64_t progress;                             /* -1: none was told */
+	int64_t progress; /* -1: none was told */
 	int64_t run;
 	uint64_t created_ms, changed_ms;
 };
 int kr_store_item_add(struct kr_store *store, const struct kr_item_row *row, struct kr_error *err);
-/* `id` may be any beginning that only one item has. KR_E_NOT_FOUND, or KR_E_USAGE naming those that it could be. */
-int kr_store_item_get(
-	struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_item_row *out, struct kr_error *err);
+/* `id` may be any beginning that only one item has. KR_E_NOT_FOUND, or KR_E_USAGE naming those that it could
+ * be. */
+int kr_store_item_get(struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_item_row *out,
+	struct kr_error *err);
 /* Status, stop, reason, place, steer, progress, run and changed_ms; the rest never changes. */
 int kr_store_item_set(struct kr_store *store, const struct kr_item_row *row, struct kr_error *err);
 
 /* Only how far its worker says it is. */
-int kr_store_item_set_progress(struct kr_store *store, const char *id, int64_t progress, struct kr_error *err);
+int kr_store_item_set_progress(
+	struct kr_store *store, const char *id, int64_t progress, struct kr_error *err);
 
 struct kr_item_rows {
 	struct kr_item_row *v; /* oldest first */
 	size_t n;
 };
 /* chain and policy are "": they are long, and a list needs neither. */
-int kr_store_items(struct kr_arena *arena, struct kr_store *store, struct kr_item_rows *out, struct kr_error *err);
+int kr_store_items(
+	struct kr_arena *arena, struct kr_store *store, struct kr_item_rows *out, struct kr_error *err);
+
+/* Those of neither status. */
+int kr_store_items_except(struct kr_arena *arena, struct kr_store *store, const char *status,
+	const char *or_status, struct kr_item_rows *out, struct kr_error *err);
 
 struct kr_mark_row {
 	const char *path, *kind;
@@ -43,13 +51,14 @@ struct kr_mark_row {
 	int64_t run;
 	uint64_t ms;
 };
-int kr_store_mark_add(struct kr_store *store, const char *item, const struct kr_mark_row *row, struct kr_error *err);
+int kr_store_mark_add(
+	struct kr_store *store, const char *item, const struct kr_mark_row *row, struct kr_error *err);
 struct kr_mark_rows {
 	struct kr_mark_row *v; /* in order */
 	size_t n;
 };
-int kr_store_marks(
-	struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_mark_rows *out, struct kr_error *err);
+int kr_store_marks(struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_mark_rows *out,
+	struct kr_error *err);
 
 struct kr_session_row {
 	const char *id, *item, *path, *status;
@@ -63,8 +72,8 @@ struct kr_session_rows {
 	struct kr_session_row *v; /* oldest first */
 	size_t n;
 };
-int kr_store_sessions(struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_session_rows *out,
-	struct kr_error *err);
+int kr_store_sessions(struct kr_arena *arena, struct kr_store *store, const char *item,
+	struct kr_session_rows *out, struct kr_error *err);
 
 struct kr_comment_row {
 	const char *author, *body;
@@ -89,7 +98,7 @@ struct kr_thread_rows {
 	size_t n;
 };
 /* Those of one item. */
-int kr_store_threads(
-	struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_thread_rows *out, struct kr_error *err);
+int kr_store_threads(struct kr_arena *arena, struct kr_store *store, const char *item,
+	struct kr_thread_rows *out, struct kr_error *err);
 
 #endif

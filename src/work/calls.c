@@ -1,6 +1,6 @@
 /*
- * What a worker of an item is answered (CHN-02 to CHN-07): its item as a person sees it, its threads, a reply in one of
- * them, how far it is. None of it moves the item (CHN-12).
+ * What a worker of an item is answered (CHN-02 to CHN-07): its item as a person sees it, its threads, a reply
+ * in one of them, how far it is. None of it moves the item (CHN-12).
  */
 #include "work/internal.h"
 
@@ -30,15 +30,18 @@ reply(struct kr_work *work, const struct kr_work_view *v, struct kr_calls *calls
 	}
 	if (calls->replies++ >= KR_REPLIES_MAX)
 		kr_call_fail(answer, 429, "this session has replied often enough");
-	else if (kr_work_reply(work, v->row.id, thread->id, "agent", call->claim ? kr_claim_name((enum kr_claim)call->claim) : NULL,
-			call->text, &err) < 0)
-		kr_call_fail(answer, err.code == KR_E_USAGE ? 422 : 503, err.code == KR_E_USAGE ? err.message : "it cannot be kept now");
+	else if (kr_work_reply(work, v->row.id, thread->id, "agent",
+				 call->claim ? kr_claim_name((enum kr_claim)call->claim) : NULL, call->text, &err) < 0)
+		kr_call_fail(answer, err.code == KR_E_USAGE ? 422 : 503,
+			err.code == KR_E_USAGE ? err.message : "it cannot be kept now");
 	else
-		kr_calls_give(answer, json_pack("{s:s, s:s}", "id", thread->id, "state", thread->is_open ? "open" : "resolved"));
+		kr_calls_give(answer,
+			json_pack("{s:s, s:s}", "id", thread->id, "state", thread->is_open ? "open" : "resolved"));
 }
 
 static void
-answer_item(struct kr_work *work, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
+answer_item(
+	struct kr_work *work, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
 {
 	struct kr_error err = { 0 };
 	struct kr_work_view v;
@@ -54,14 +57,16 @@ answer_item(struct kr_work *work, struct kr_calls *calls, const struct kr_call *
 }
 
 void
-kr_work_answer(void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
+kr_work_answer(
+	void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	const struct kr_work *own = context;
 	struct kr_work work = { .arena = &arena, .host = own->host, .store = calls->store(calls->context, NULL) };
 	const bool is_own = !call->id[0] || strcmp(call->id, calls->item) == 0;
 
-	if (is_own && (call->verb == KR_VERB_SHOW || call->verb == KR_VERB_THREADS || call->verb == KR_VERB_REPLY)) {
+	if (is_own &&
+		(call->verb == KR_VERB_SHOW || call->verb == KR_VERB_THREADS || call->verb == KR_VERB_REPLY)) {
 		if (work.store)
 			answer_item(&work, calls, call, answer);
 		else

@@ -1,4 +1,5 @@
-/* A new item: what it is to do, in which repository, by which chain; the texts of chain and policy as they are now. */
+/* A new item: what it is to do, in which repository, by which chain; the texts of chain and policy as they
+ * are now. */
 #include "work/internal.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@ check_title(const char *title, struct kr_error *err)
 	if (!*title || strspn(title, " ") == strlen(title))
 		return kr_fail(err, KR_E_USAGE, "an item needs a title");
 	if (strlen(title) > TITLE_BYTES)
-		return kr_fail(err, KR_E_USAGE, "a title has at most %d characters; the rest goes to --description", TITLE_BYTES);
+		return kr_fail(err, KR_E_USAGE, "a title has at most %d characters; the rest goes to --description",
+			TITLE_BYTES);
 	if (has_control(title, "") || !kr_text_is_utf8(title, strlen(title)))
 		return kr_fail(err, KR_E_USAGE, "a title is one line of UTF-8 without control characters");
 	return 0;
@@ -119,18 +121,21 @@ file(void *context, struct kr_error *err)
 	if (kr_store_item_add(f->work->store, row, err) < 0)
 		return -1;
 	return kr_work_event(f->work, row->id, "work_item_created",
-		json_pack("{s:s, s:s, s:s}", "title", row->title, "repo", row->repo, "chain_template", row->chain_id), err);
+		json_pack("{s:s, s:s, s:s}", "title", row->title, "repo", row->repo, "chain_template", row->chain_id),
+		err);
 }
 
 int
-kr_work_file(struct kr_work *work, const struct kr_work_new *want, struct kr_item_row *out, struct kr_error *err)
+kr_work_file(
+	struct kr_work *work, const struct kr_work_new *want, struct kr_item_row *out, struct kr_error *err)
 {
 	struct filing filing = { work, out };
 	struct kr_chain chain;
 	struct kr_where where;
 
 	if (check_title(want->title, err) < 0 ||
-		(want->description && *want->description && kr_work_check_text("the description", want->description, err) < 0) ||
+		(want->description && *want->description &&
+			kr_work_check_text("the description", want->description, err) < 0) ||
 		kr_where_find(work->arena, &work->host.places, want->repo, &where, err) < 0)
 		return -1;
 	*out = (struct kr_item_row){
@@ -151,7 +156,9 @@ kr_work_file(struct kr_work *work, const struct kr_work_new *want, struct kr_ite
 	};
 	if (!out->id || !out->policy)
 		return -1;
-	out->chain_id = want->chain ? want->chain : where.repo->default_chain ? where.repo->default_chain : "default";
+	out->chain_id = want->chain                 ? want->chain
+					: where.repo->default_chain ? where.repo->default_chain
+												: "default";
 	if (kr_chain_load(work->arena, &work->host.places, out->chain_id, &chain, err) < 0)
 		return -1;
 	out->chain = chain.text;

@@ -1,6 +1,7 @@
 /*
- * The host of an item: asks the walk what comes next and does it, until a person is needed. Every step is one transaction
- * of mark, session, row and event, so a host that is killed leaves an item that the next one goes on with.
+ * The host of an item: asks the walk what comes next and does it, until a person is needed. Every step is one
+ * transaction of mark, session, row and event, so a host that is killed leaves an item that the next one goes
+ * on with.
  */
 #include "work/internal.h"
 
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include "session/item.h"
-
 
 static volatile sig_atomic_t is_stopped;
 
@@ -95,8 +95,11 @@ refuse_waiting(const struct kr_work_view *v, struct kr_error *err)
 	if (kr_work_has_ended(&v->row))
 		return kr_fail(err, KR_E_REFUSED, "item '%s' is %s", id, v->row.status);
 	if (v->next.kind == KR_NEXT_GATE && strcmp(v->row.status, kr_status_name(KR_STATUS_NEEDS_HUMAN)) == 0) {
-		kr_fail(err, KR_E_REFUSED, "item '%s' waits for you at gate '%s'", id, v->chain.nodes[v->next.node].id);
-		return kr_hint(err, "'kraft view diff %s' shows it; 'kraft item approve %s' or 'kraft item reject %s --note ...'", id, id, id);
+		kr_fail(
+			err, KR_E_REFUSED, "item '%s' waits for you at gate '%s'", id, v->chain.nodes[v->next.node].id);
+		return kr_hint(err,
+			"'kraft view diff %s' shows it; 'kraft item approve %s' or 'kraft item reject %s --note ...'", id,
+			id, id);
 	}
 	if (v->next.kind == KR_NEXT_STOP) {
 		kr_fail(err, KR_E_REFUSED, "item '%s' stopped at '%s': %s", id, v->next.path, v->row.reason);
@@ -150,14 +153,15 @@ begin_task(struct hosting *h, const struct kr_task *task, struct kr_session_row 
 		(struct change){ .session = s,
 			.is_new_session = true,
 			.event = "worker_session_created",
-			.data = json_pack("{s:s, s:s, s:s, s:I}", "session_id", s->id, "node_id", v->chain.nodes[v->next.node].id, "hook_point",
-				task->path, "round", (json_int_t)v->next.cycle) },
+			.data = json_pack("{s:s, s:s, s:s, s:I}", "session_id", s->id, "node_id",
+				v->chain.nodes[v->next.node].id, "hook_point", task->path, "round",
+				(json_int_t)v->next.cycle) },
 		err);
 }
 
 static int
-end_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s, const struct kr_work_outcome *outcome,
-	struct kr_error *err)
+end_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s,
+	const struct kr_work_outcome *outcome, struct kr_error *err)
 {
 	const struct kr_mark_row mark = {
 		.path = task->path,
@@ -220,11 +224,11 @@ ask_person(struct hosting *h, struct kr_error *err)
 
 	if (v->next.kind == KR_NEXT_GATE) {
 		h->v.row.steer = NULL;
-		return set_status(h, KR_STATUS_NEEDS_HUMAN, "gate", node->id, node->message ? node->message : "", "gate_requested",
-			json_pack("{s:s, s:s}", "gate", node->id, "node_id", node->id), err);
+		return set_status(h, KR_STATUS_NEEDS_HUMAN, "gate", node->id, node->message ? node->message : "",
+			"gate_requested", json_pack("{s:s, s:s}", "gate", node->id, "node_id", node->id), err);
 	}
-	return set_status(h, KR_STATUS_NEEDS_HUMAN, kr_stop_name(v->next.stop), v->next.path, last_note(v, v->next.path),
-		"work_item_needs_human",
+	return set_status(h, KR_STATUS_NEEDS_HUMAN, kr_stop_name(v->next.stop), v->next.path,
+		last_note(v, v->next.path), "work_item_needs_human",
 		json_pack("{s:s, s:s, s:s}", "node_id", node->id, "kind", kr_stop_name(v->next.stop), "reason",
 			last_note(v, v->next.path)),
 		err);
@@ -252,7 +256,9 @@ step(struct hosting *h, struct kr_error *err)
 		}
 		return 0;
 	case KR_NEXT_COMPLETE:
-		return set_status(h, KR_STATUS_COMPLETED, "", "", "", "work_item_completed", json_object(), err) < 0 ? -1 : 1;
+		return set_status(h, KR_STATUS_COMPLETED, "", "", "", "work_item_completed", json_object(), err) < 0
+				   ? -1
+				   : 1;
 	default:
 		return ask_person(h, err) < 0 ? -1 : 1;
 	}
@@ -267,13 +273,17 @@ tell_node(struct hosting *h, size_t *node, struct kr_error *err)
 		return 0;
 	if (*node < h->v.next.node && *node < chain->node_count &&
 		change(h,
-			(struct change){ .event = "node_completed", .data = json_pack("{s:s}", "node_id", chain->nodes[*node].id) }, err) < 0)
+			(struct change){
+				.event = "node_completed", .data = json_pack("{s:s}", "node_id", chain->nodes[*node].id) },
+			err) < 0)
 		return -1;
 	*node = h->v.next.node;
 	if (*node == chain->node_count)
 		return 0;
 	return change(h,
-		(struct change){ .event = "node_started", .data = json_pack("{s:s}", "node_id", chain->nodes[*node].id) }, err);
+		(struct change){
+			.event = "node_started", .data = json_pack("{s:s}", "node_id", chain->nodes[*node].id) },
+		err);
 }
 
 static int
@@ -302,8 +312,8 @@ catch_signals(void)
 }
 
 int
-kr_work_host(
-	struct kr_work *work, const char *id, bool show, void (*on_start)(void *context), void *context, struct kr_error *err)
+kr_work_host(struct kr_work *work, const char *id, bool show, void (*on_start)(void *context), void *context,
+	struct kr_error *err)
 {
 	struct hosting h = { .work = work, .show = show };
 	kr_auto_fd int lock = -1;

@@ -13,16 +13,17 @@
 
 enum { KR_WORK_REJECTIONS = 10 }; /* of one gate */
 
-/* An event of this item; data is taken. Call it in a transaction, so that it is there exactly when the change is. */
-int kr_work_event(struct kr_work *work, const char *item, const char *type, json_t *data, struct kr_error *err);
+/* An event of this item; data is taken. Call it in a transaction, so that it is there exactly when the change
+ * is. */
+int kr_work_event(
+	struct kr_work *work, const char *item, const char *type, json_t *data, struct kr_error *err);
 
 /* <run_dir>/worktrees/<item><end>. */
 const char *kr_work_path(struct kr_work *work, const char *item, const char *end);
 
-/* The lock of an item's host; a descriptor, or -1: KR_E_BUSY when another process has it. Processes of the holder's that
- * inherit it hold it too: a task that outlives its host keeps the next one out. */
+/* The lock of an item's host; a descriptor, or -1: KR_E_BUSY when another process has it. Processes of the
+ * holder's that inherit it hold it too: a task that outlives its host keeps the next one out. */
 int kr_work_lock(struct kr_work *work, const char *item, struct kr_error *err);
-bool kr_work_is_locked(struct kr_work *work, const char *item);
 /* The process that holds it, as it wrote it there; 0: none that is known and alive. */
 pid_t kr_work_host_pid(struct kr_work *work, const char *item);
 
@@ -30,11 +31,13 @@ pid_t kr_work_host_pid(struct kr_work *work, const char *item);
 int kr_work_check_text(const char *what, const char *text, struct kr_error *err);
 
 /* calls.c: a kr_calls_fn, for the sessions of an item; context: its struct kr_work, without a store. */
-void kr_work_answer(void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
+void kr_work_answer(
+	void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
 
 /*
- * notify.c: once the stop or the end is recorded and the item's lock given up: who is told would inherit it. Returns at once.
- * What goes wrong in telling is written down; -1 only when the store could not be opened again.
+ * notify.c: once the stop or the end is recorded and the item's lock given up: who is told would inherit it.
+ * Returns at once. What goes wrong in telling is written down; -1 only when the store could not be opened
+ * again.
  */
 int kr_work_notify(struct kr_work *work, const struct kr_work_view *view, struct kr_error *err);
 
@@ -54,7 +57,8 @@ struct kr_work_outcome {
 	bool was_paused;
 	const char *reason;
 };
-/* Blocks; *stop is looked at between waits: when it is set, the task is ended. -1 only when nothing can be recorded. */
+/* Blocks; *stop is looked at between waits: when it is set, the task is ended. -1 only when nothing can be
+ * recorded. */
 int kr_work_run_task(struct kr_work *work, const struct kr_work_task *task, const volatile sig_atomic_t *stop,
 	struct kr_work_outcome *out, struct kr_error *err);
 

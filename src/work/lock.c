@@ -1,6 +1,6 @@
 /*
- * Who hosts an item: a lock on run/worktrees/<item>.host, which the host and the tasks that it started hold together, with
- * the host's pid and start time in it. The lock is the truth; the words only tell whom to ask.
+ * Who hosts an item: a lock on run/worktrees/<item>.host, which the host and the tasks that it started hold
+ * together, with the host's pid and start time in it. The lock is the truth; the words only tell whom to ask.
  */
 #include "work/internal.h"
 
@@ -55,7 +55,8 @@ kr_work_lock(struct kr_work *work, const char *item, struct kr_error *err)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot open '%s'", path);
 	if (!try_lock(fd, F_WRLCK)) {
 		kr_fail(err, KR_E_BUSY, "another process is at item '%s'", item);
-		return kr_hint(err, "'kraft view show %s' tells how far it is; 'kraft item pause %s' ends that", item, item);
+		return kr_hint(
+			err, "'kraft view show %s' tells how far it is; 'kraft item pause %s' ends that", item, item);
 	}
 	if (write_owner(work, fd, err) < 0)
 		return -1;
@@ -80,11 +81,12 @@ kr_work_host_pid(struct kr_work *work, const char *item)
 	char *rest = NULL;
 	long pid;
 
-	if (!kr_work_is_locked(work, item) || kr_file_read_at(AT_FDCWD, path_of(work, item), &buf, NULL) < 0 || !buf.len)
+	if (!kr_work_is_locked(work, item) || kr_file_read_at(AT_FDCWD, path_of(work, item), &buf, NULL) < 0 ||
+		!buf.len)
 		return 0;
 	pid = strtol(buf.data, &rest, 10);
-	if (pid <= 1 || pid > INT32_MAX || strtoull(rest, &rest, 10) != kr_process_start((pid_t)pid) || *rest != ' ' ||
-		strncmp(rest + 1, kr_boot_id(work->arena), strlen(kr_boot_id(work->arena))) != 0)
+	if (pid <= 1 || pid > INT32_MAX || strtoull(rest, &rest, 10) != kr_process_start((pid_t)pid) ||
+		*rest != ' ' || strncmp(rest + 1, kr_boot_id(work->arena), strlen(kr_boot_id(work->arena))) != 0)
 		return 0;
 	return (pid_t)pid;
 }

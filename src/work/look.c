@@ -56,10 +56,12 @@ read_frozen(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
 	const struct kr_places *places = &work->host.places;
 	const char *file = kr_arena_printf(work->arena, "chain of item '%s'", v->row.id);
 
-	if (kr_chain_parse(work->arena, places, file, v->row.chain_id, v->row.chain, strlen(v->row.chain), &v->chain, err) < 0)
+	if (kr_chain_parse(work->arena, places, file, v->row.chain_id, v->row.chain, strlen(v->row.chain),
+			&v->chain, err) < 0)
 		return kr_wrap(err, "the chain that item '%s' was filed with", v->row.id);
 	file = kr_arena_printf(work->arena, "policy of item '%s'", v->row.id);
-	if (kr_policy_file_parse(work->arena, places, file, v->row.policy, strlen(v->row.policy), &v->policy, err) < 0)
+	if (kr_policy_file_parse(
+			work->arena, places, file, v->row.policy, strlen(v->row.policy), &v->policy, err) < 0)
 		return kr_wrap(err, "the policy that item '%s' was filed with", v->row.id);
 	return 0;
 }
@@ -67,15 +69,15 @@ read_frozen(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
 static int
 find_next(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
 {
-	const struct kr_walk_limits limits = {
-		.fix_attempts = v->policy.attempts ? v->policy.attempts : 1, .rejections = KR_WORK_REJECTIONS
-	};
+	const struct kr_walk_limits limits = { .fix_attempts = v->policy.attempts ? v->policy.attempts : 1,
+		.rejections = KR_WORK_REJECTIONS };
 	struct kr_work_mark *marks = kr_arena_alloc(work->arena, (v->marks.n + 1) * sizeof(*marks));
 
 	for (size_t i = 0; i < v->marks.n; i++) {
 		marks[i].path = v->marks.v[i].path;
 		if (!kr_mark_from_name(v->marks.v[i].kind, &marks[i].kind))
-			return kr_fail(err, KR_E_SYSTEM, "the store has a record '%s' that this kraft does not know", v->marks.v[i].kind);
+			return kr_fail(err, KR_E_SYSTEM, "the store has a record '%s' that this kraft does not know",
+				v->marks.v[i].kind);
 	}
 	return kr_walk_next(work->arena, &v->chain, &limits, marks, v->marks.n, &v->next, err);
 }
@@ -87,7 +89,8 @@ kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struc
 	if (kr_store_item_get(work->arena, work->store, id, &v->row, err) < 0 || read_frozen(work, v, err) < 0 ||
 		kr_store_marks(work->arena, work->store, v->row.id, &v->marks, err) < 0 ||
 		kr_store_sessions(work->arena, work->store, v->row.id, &v->sessions, err) < 0 ||
-		kr_store_threads(work->arena, work->store, v->row.id, &v->threads, err) < 0 || find_next(work, v, err) < 0)
+		kr_store_threads(work->arena, work->store, v->row.id, &v->threads, err) < 0 ||
+		find_next(work, v, err) < 0)
 		return -1;
 	v->is_hosted = kr_work_is_locked(work, v->row.id);
 	return 0;
@@ -105,7 +108,8 @@ kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *er
 	for (; out->n < rows.n; out->n++) {
 		const struct kr_item_row *row = &rows.v[out->n];
 
-		out->v[out->n] = (struct kr_work_brief){ *row, has_status(row, KR_STATUS_ACTIVE) && kr_work_is_locked(work, row->id) };
+		out->v[out->n] = (struct kr_work_brief){ *row,
+			has_status(row, KR_STATUS_ACTIVE) && kr_work_is_locked(work, row->id) };
 	}
 	return 0;
 }
@@ -122,7 +126,8 @@ kr_work_words(const struct kr_item_row *row, bool is_hosted)
 	if (has_status(row, KR_STATUS_ACTIVE))
 		return is_hosted ? "running" : "cut off";
 	if (has_status(row, KR_STATUS_NEEDS_HUMAN))
-		return strcmp(row->stop, "failed") == 0 || strcmp(row->stop, "config") == 0 || strcmp(row->stop, "infra") == 0
+		return strcmp(row->stop, "failed") == 0 || strcmp(row->stop, "config") == 0 ||
+					   strcmp(row->stop, "infra") == 0
 				   ? "failed"
 				   : "needs you";
 	return "paused";
@@ -151,8 +156,8 @@ number_or_null(int64_t number, bool is_there)
 static json_t *
 session_json(const struct kr_session_row *r)
 {
-	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:o}", "id", r->id, "path", r->path, "status", r->status, "run",
-		(json_int_t)r->run, "round", (json_int_t)r->round, "reason",
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:o}", "id", r->id, "path", r->path, "status",
+		r->status, "run", (json_int_t)r->run, "round", (json_int_t)r->round, "reason",
 		text_or_null(r->reason), "created_ms", (json_int_t)r->created_ms, "ended_ms",
 		number_or_null((int64_t)r->ended_ms, r->ended_ms != 0));
 }
@@ -163,11 +168,12 @@ thread_json(const struct kr_thread_row *r)
 	json_t *comments = json_array();
 
 	for (size_t i = 0; i < r->comment_count; i++)
-		json_array_append_new(comments,
-			json_pack("{s:s, s:o, s:s, s:I}", "author", r->comments[i].author, "claim", text_or_null(r->comments[i].claim),
-				"body", r->comments[i].body, "ms", (json_int_t)r->comments[i].ms));
-	return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "id", r->id, "state", r->is_open ? "open" : "resolved", "must_fix",
-		r->must_fix, "file", text_or_null(r->file), "line", number_or_null(r->line, r->line != 0), "comments", comments);
+		json_array_append_new(comments, json_pack("{s:s, s:o, s:s, s:I}", "author", r->comments[i].author,
+											"claim", text_or_null(r->comments[i].claim), "body",
+											r->comments[i].body, "ms", (json_int_t)r->comments[i].ms));
+	return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "id", r->id, "state", r->is_open ? "open" : "resolved",
+		"must_fix", r->must_fix, "file", text_or_null(r->file), "line", number_or_null(r->line, r->line != 0),
+		"comments", comments);
 }
 
 json_t *
@@ -184,13 +190,13 @@ kr_work_threads_json(const struct kr_work_view *v, bool open_only)
 json_t *
 kr_work_row_json(const struct kr_item_row *r, bool is_hosted)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "id", r->id,
-		"title", r->title, "description", r->description, "status", r->status, "display_status",
-		kr_work_words(r, is_hosted), "stop", text_or_null(r->stop), "repo", r->repo, "chain", r->chain_id, "base_branch",
-		text_or_null(r->base), "reason", text_or_null(r->reason), "node", text_or_null(r->place), "pending_gate",
-		text_or_null(kr_work_gate(r)), "steer", text_or_null(r->steer), "progress",
-		number_or_null(r->progress, r->progress >= 0), "run", (json_int_t)r->run, "created_ms", (json_int_t)r->created_ms,
-		"changed_ms", (json_int_t)r->changed_ms);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}",
+		"id", r->id, "title", r->title, "description", r->description, "status", r->status, "display_status",
+		kr_work_words(r, is_hosted), "stop", text_or_null(r->stop), "repo", r->repo, "chain", r->chain_id,
+		"base_branch", text_or_null(r->base), "reason", text_or_null(r->reason), "node",
+		text_or_null(r->place), "pending_gate", text_or_null(kr_work_gate(r)), "steer",
+		text_or_null(r->steer), "progress", number_or_null(r->progress, r->progress >= 0), "run",
+		(json_int_t)r->run, "created_ms", (json_int_t)r->created_ms, "changed_ms", (json_int_t)r->changed_ms);
 }
 
 json_t *

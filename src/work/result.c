@@ -36,7 +36,8 @@ read_status(const json_t *object, struct kr_result *r)
 	if (!name)
 		snprintf(r->problem, sizeof(r->problem), "it has no 'status'");
 	else if (!kr_mark_from_name(name, &kind) || kind > KR_MARK_QUESTION)
-		snprintf(r->problem, sizeof(r->problem), "its 'status' is none of done, done_with_concerns, failed, needs_context");
+		snprintf(r->problem, sizeof(r->problem),
+			"its 'status' is none of done, done_with_concerns, failed, needs_context");
 	else
 		r->status = kind;
 }
@@ -64,10 +65,12 @@ static void
 check(struct kr_result *r)
 {
 	r->is_there = true;
-	r->problem[sizeof(r->problem) - 1] = r->concerns[KR_RESULT_TEXT - 1] = r->question[KR_RESULT_TEXT - 1] = '\0';
+	r->problem[sizeof(r->problem) - 1] = r->concerns[KR_RESULT_TEXT - 1] = r->question[KR_RESULT_TEXT - 1] =
+		'\0';
 	if ((unsigned)r->status > KR_MARK_QUESTION)
 		r->status = KR_MARK_FAILED;
-	if (!kr_text_is_utf8(r->problem, strlen(r->problem)) || !kr_text_is_utf8(r->concerns, strlen(r->concerns)) ||
+	if (!kr_text_is_utf8(r->problem, strlen(r->problem)) ||
+		!kr_text_is_utf8(r->concerns, strlen(r->concerns)) ||
 		!kr_text_is_utf8(r->question, strlen(r->question)))
 		*r = (struct kr_result){ .is_there = true, .status = KR_MARK_FAILED, .problem = "it is not UTF-8" };
 }

@@ -1,6 +1,7 @@
 /*
- * What a person says about an item. Each is one transaction of a mark or a comment, the item's row, and its event. None of
- * it is reached by a worker: its channel has no such verb, and the command line refuses a caller that is inside a session.
+ * What a person says about an item. Each is one transaction of a mark or a comment, the item's row, and its
+ * event. None of it is reached by a worker: its channel has no such verb, and the command line refuses a
+ * caller that is inside a session.
  */
 #include "work/internal.h"
 
@@ -29,7 +30,7 @@ kr_work_event(struct kr_work *work, const char *item, const char *type, json_t *
 
 struct word {
 	struct kr_work *work;
-	struct kr_item_row *row;      /* as it is to be */
+	struct kr_item_row *row;        /* as it is to be */
 	const struct kr_mark_row *mark; /* NULL: none */
 	const char *event;
 	json_t *data;
@@ -50,8 +51,8 @@ write_word(void *context, struct kr_error *err)
 
 /* `data` is taken. */
 static int
-say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark, const char *event, json_t *data,
-	struct kr_error *err)
+say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark, const char *event,
+	json_t *data, struct kr_error *err)
 {
 	struct word word = { work, row, mark, event, data };
 	int result = kr_store_transact(work->store, write_word, &word, err);
@@ -109,7 +110,8 @@ check_threads(const struct kr_work_view *v, struct kr_error *err)
 			continue;
 		kr_fail(err, KR_E_REFUSED, "thread '%s' has to be fixed first: %.80s", t->id,
 			t->comment_count ? t->comments[0].body : "");
-		return kr_hint(err, "'kraft item resolve %s' when it is, or 'kraft item reject' sends it back", t->id);
+		return kr_hint(
+			err, "'kraft item resolve %s' when it is, or 'kraft item reject' sends it back", t->id);
 	}
 	return 0;
 }
@@ -122,7 +124,8 @@ pass_gate(struct kr_work *work, const char *id, bool approve, const char *note, 
 	const char *gate;
 	struct kr_mark_row mark;
 
-	if (look_alone(work, id, &v, &lock, err) < 0 || check_gate(&v, err) < 0 || (approve && check_threads(&v, err) < 0))
+	if (look_alone(work, id, &v, &lock, err) < 0 || check_gate(&v, err) < 0 ||
+		(approve && check_threads(&v, err) < 0))
 		return -1;
 	gate = v.chain.nodes[v.next.node].id;
 	mark = (struct kr_mark_row){
@@ -161,7 +164,8 @@ kr_work_retry(struct kr_work *work, const char *id, const char *path, const char
 	struct kr_work_view v;
 	struct kr_mark_row mark;
 
-	if ((steer && kr_work_check_text("the steer", steer, err) < 0) || look_alone(work, id, &v, &lock, err) < 0)
+	if ((steer && kr_work_check_text("the steer", steer, err) < 0) ||
+		look_alone(work, id, &v, &lock, err) < 0)
 		return -1;
 	if (strcmp(v.row.status, kr_status_name(KR_STATUS_NEEDS_HUMAN)) != 0) {
 		kr_fail(err, KR_E_REFUSED, "item '%s' is %s: nothing of it failed", v.row.id, v.row.status);
@@ -175,7 +179,9 @@ kr_work_retry(struct kr_work *work, const char *id, const char *path, const char
 	v.row.place = path;
 	v.row.run++;
 	v.row.steer = steer ? steer : v.row.steer;
-	mark = (struct kr_mark_row){ .path = path, .kind = kr_mark_name(KR_MARK_RETRIED), .run = v.row.run, .ms = kr_now_ms() };
+	mark = (struct kr_mark_row){
+		.path = path, .kind = kr_mark_name(KR_MARK_RETRIED), .run = v.row.run, .ms = kr_now_ms()
+	};
 	return say(work, &v.row, &mark, "work_item_retried",
 		json_pack("{s:s, s:s?, s:s}", "path", path, "steer", steer, "by", "human"), err);
 }
@@ -197,8 +203,8 @@ kr_work_skip(struct kr_work *work, const char *id, const char *path, const char 
 	mark = (struct kr_mark_row){
 		.path = path, .kind = kr_mark_name(KR_MARK_SKIPPED), .note = note, .run = v.row.run, .ms = kr_now_ms()
 	};
-	return say(work, &v.row, &mark, "scope_skipped", json_pack("{s:s, s:s?, s:s}", "path", path, "note", note, "by", "human"),
-		err);
+	return say(work, &v.row, &mark, "scope_skipped",
+		json_pack("{s:s, s:s?, s:s}", "path", path, "note", note, "by", "human"), err);
 }
 
 int
@@ -214,14 +220,16 @@ kr_work_steer(struct kr_work *work, const char *id, const char *text, struct kr_
 }
 
 int
-kr_work_end(struct kr_work *work, const char *id, enum kr_status status, const char *reason, struct kr_error *err)
+kr_work_end(
+	struct kr_work *work, const char *id, enum kr_status status, const char *reason, struct kr_error *err)
 {
 	const bool completed = status == KR_STATUS_COMPLETED;
 	kr_auto_fd int lock = -1;
 	struct kr_work_view v;
 
 	KR_BUG_IF(!completed && status != KR_STATUS_CANCELLED);
-	if ((reason && kr_work_check_text("the reason", reason, err) < 0) || look_alone(work, id, &v, &lock, err) < 0)
+	if ((reason && kr_work_check_text("the reason", reason, err) < 0) ||
+		look_alone(work, id, &v, &lock, err) < 0)
 		return -1;
 	pause_row(&v.row);
 	v.row.status = kr_status_name(status);
@@ -294,18 +302,22 @@ speak(void *context, struct kr_error *err)
 }
 
 int
-kr_work_comment(struct kr_work *work, const char *id, const struct kr_work_comment *comment, const char **thread,
-	struct kr_error *err)
+kr_work_comment(struct kr_work *work, const char *id, const struct kr_work_comment *comment,
+	const char **thread, struct kr_error *err)
 {
 	const struct kr_comment_row row = { .author = "human", .body = comment->body, .ms = kr_now_ms() };
-	struct kr_thread_row t = { .file = comment->file, .line = comment->line, .must_fix = comment->must_fix, .is_open = true,
+	struct kr_thread_row t = { .file = comment->file,
+		.line = comment->line,
+		.must_fix = comment->must_fix,
+		.is_open = true,
 		.ms = kr_now_ms() };
 	struct speaking s = { work, &t, &row, true };
 	struct kr_item_row item;
 
 	if (kr_work_check_text("the comment", comment->body, err) < 0 ||
 		(comment->file && kr_work_check_text("the file's name", comment->file, err) < 0) ||
-		kr_store_item_get(work->arena, work->store, id, &item, err) < 0 || !(t.id = random_id(work->arena, err)))
+		kr_store_item_get(work->arena, work->store, id, &item, err) < 0 ||
+		!(t.id = random_id(work->arena, err)))
 		return -1;
 	t.item = item.id;
 	*thread = t.id;
@@ -313,7 +325,8 @@ kr_work_comment(struct kr_work *work, const char *id, const struct kr_work_comme
 }
 
 static int
-find_thread(struct kr_work *work, const char *id, const char *thread, struct kr_thread_row *out, struct kr_error *err)
+find_thread(
+	struct kr_work *work, const char *id, const char *thread, struct kr_thread_row *out, struct kr_error *err)
 {
 	struct kr_item_row item;
 	struct kr_thread_rows rows;
@@ -329,7 +342,8 @@ find_thread(struct kr_work *work, const char *id, const char *thread, struct kr_
 		}
 	if (found == 1)
 		return 0;
-	kr_fail(err, KR_E_NOT_FOUND, "item '%s' has %s thread '%s'", item.id, found ? "more than one" : "no", thread);
+	kr_fail(
+		err, KR_E_NOT_FOUND, "item '%s' has %s thread '%s'", item.id, found ? "more than one" : "no", thread);
 	return kr_hint(err, "'kraft view threads %s' shows them", item.id);
 }
 

@@ -1,7 +1,7 @@
 /*
- * One task as a session of kr_run, in a process of its own: it can be ended and given a time without ending the host, and
- * what goes wrong in it ends nothing else. It reports over a pipe how the launch went; how the task came out is decided
- * here, from that, the time, and the result file (facts of ITM-02, in this order).
+ * One task as a session of kr_run, in a process of its own: it can be ended and given a time without ending
+ * the host, and what goes wrong in it ends nothing else. It reports over a pipe how the launch went; how the
+ * task came out is decided here, from that, the time, and the result file (facts of ITM-02, in this order).
  */
 #include "work/internal.h"
 
@@ -47,7 +47,8 @@ worker_words(struct kr_arena *arena, const char *json)
 	const char **words = kr_arena_alloc(arena, (n + 1) * sizeof(*words));
 
 	for (size_t i = 0; i < n; i++)
-		words[i] = kr_arena_dup(arena, json_string_value(json_array_get(list, i)) ? json_string_value(json_array_get(list, i)) : "");
+		words[i] = kr_arena_dup(arena,
+			json_string_value(json_array_get(list, i)) ? json_string_value(json_array_get(list, i)) : "");
 	words[n] = NULL;
 	json_decref(list);
 	return n ? words : NULL;
@@ -57,7 +58,8 @@ worker_words(struct kr_arena *arena, const char *json)
 static const char *
 tail_of(struct kr_work *work, const char *session)
 {
-	const char *folder = kr_arena_printf(work->arena, "%s/sessions/%s", work->host.places.run_dir, session ? session : "");
+	const char *folder =
+		kr_arena_printf(work->arena, "%s/sessions/%s", work->host.places.run_dir, session ? session : "");
 	kr_auto_fd int fd = session ? kr_path_open(folder, O_RDONLY | O_DIRECTORY, NULL) : -1;
 	char *bytes = kr_arena_alloc(work->arena, KR_BRIEF_TAIL + 1);
 	size_t n = fd < 0 ? 0 : kr_log_tail(fd, bytes, KR_BRIEF_TAIL);
@@ -69,12 +71,15 @@ tail_of(struct kr_work *work, const char *session)
 static const char *
 command_of(const struct kr_task *task, const struct kr_repo *repo)
 {
-	return task->kind == KR_TASK_COMMAND ? task->command : task->kind == KR_TASK_BUILTIN ? repo->test_command : NULL;
+	return task->kind == KR_TASK_COMMAND   ? task->command
+		   : task->kind == KR_TASK_BUILTIN ? repo->test_command
+										   : NULL;
 }
 
 /* Who mends is told what failed. */
 static void
-add_failures(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, struct kr_brief *brief)
+add_failures(
+	struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, struct kr_brief *brief)
 {
 	const struct kr_work_view *v = t->view;
 	struct kr_brief_failure *list = kr_arena_alloc(work->arena, KR_BRIEF_FAILURES * sizeof(*list));
@@ -115,29 +120,33 @@ refuse(struct kr_work_outcome *out, const char *reason)
 }
 
 static int
-find_agent(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, struct launch *launch,
-	struct kr_work_outcome *out)
+find_agent(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
+	struct launch *launch, struct kr_work_outcome *out)
 {
 	const char *worker = t->view->row.worker;
 
 	launch->argv = worker ? worker_words(work->arena, worker) : NULL;
 	if (!launch->argv)
-		return refuse(out, kr_arena_printf(work->arena,
-			"agents are not built into this kraft yet, and the item has no command in their place: 'kraft item create ... "
-			"-- COMMAND' gives it one"));
+		return refuse(
+			out, kr_arena_printf(work->arena, "agents are not built into this kraft yet, and the item has no "
+											  "command in their place: 'kraft item create ... "
+											  "-- COMMAND' gives it one"));
 	launch->instruction = instruction(work, t, repo);
 	launch->commit = true;
 	return 0;
 }
 
 static int
-find_tests(struct kr_work *work, const struct kr_repo *repo, struct launch *launch, struct kr_work_outcome *out)
+find_tests(
+	struct kr_work *work, const struct kr_repo *repo, struct launch *launch, struct kr_work_outcome *out)
 {
 	const char **argv;
 
 	if (!repo->test_command)
-		return refuse(out, kr_arena_printf(work->arena,
-			"'%s' has no test_command in repos.yaml; \"\" there says that there are no tests", repo->name));
+		return refuse(
+			out, kr_arena_printf(work->arena,
+					 "'%s' has no test_command in repos.yaml; \"\" there says that there are no tests",
+					 repo->name));
 	if (!*repo->test_command) {
 		out->reason = "the repository says that it has no tests";
 		return 0;
@@ -150,8 +159,8 @@ find_tests(struct kr_work *work, const struct kr_repo *repo, struct launch *laun
 
 /* The nearest layer that says so, else the host's usual time. */
 static int
-find_bounds(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, struct launch *launch,
-	struct kr_work_outcome *out)
+find_bounds(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
+	struct launch *launch, struct kr_work_outcome *out)
 {
 	const struct kr_work_view *v = t->view;
 	const struct kr_policy_layer *const layers[KR_LAYER_COUNT] = {
@@ -170,13 +179,16 @@ find_bounds(struct kr_work *work, const struct kr_work_task *t, const struct kr_
 	if (kr_policy_combine(work->arena, layers, maxima, &policy, &err) < 0)
 		return refuse(out, kr_arena_dup(work->arena, err.message));
 	if (policy.sandbox && policy.sandbox_from != KR_LAYER_REPO)
-		return refuse(out, "a sandbox that the chain or policy.yaml sets is not built into this kraft yet; set it in repos.yaml");
-	launch->seconds = policy.bounds[KR_BOUND_TIMEOUT] > 0 ? policy.bounds[KR_BOUND_TIMEOUT] * 60 : v->policy.wall_clock_s;
+		return refuse(out, "a sandbox that the chain or policy.yaml sets is not built into this kraft yet; "
+						   "set it in repos.yaml");
+	launch->seconds =
+		policy.bounds[KR_BOUND_TIMEOUT] > 0 ? policy.bounds[KR_BOUND_TIMEOUT] * 60 : v->policy.wall_clock_s;
 	return 0;
 }
 
 static int
-find_launch(struct kr_work *work, const struct kr_work_task *t, struct launch *launch, struct kr_work_outcome *out)
+find_launch(
+	struct kr_work *work, const struct kr_work_task *t, struct launch *launch, struct kr_work_outcome *out)
 {
 	struct kr_error err = { 0 };
 	struct kr_where where;
@@ -202,18 +214,20 @@ find_launch(struct kr_work *work, const struct kr_work_task *t, struct launch *l
 static int
 instruction_fd(const struct launch *launch, struct kr_error *err)
 {
-	return launch->instruction ? kr_memory_file("kraft-instruction", launch->instruction, strlen(launch->instruction), err)
-							   : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return launch->instruction
+			   ? kr_memory_file("kraft-instruction", launch->instruction, strlen(launch->instruction), err)
+			   : open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 static void
-run_here(struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, struct report *report)
+run_here(
+	struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, struct report *report)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	struct kr_error err = { 0 };
-	const struct kr_run_streams streams = {
-		.in = instruction_fd(launch, &err), .out = t->show ? STDOUT_FILENO : -1, .err = t->show ? STDERR_FILENO : -1
-	};
+	const struct kr_run_streams streams = { .in = instruction_fd(launch, &err),
+		.out = t->show ? STDOUT_FILENO : -1,
+		.err = t->show ? STDERR_FILENO : -1 };
 	const struct kr_run_want want = {
 		.repo = t->view->row.repo,
 		.item = t->view->row.id,
@@ -231,12 +245,14 @@ run_here(struct kr_work *work, const struct kr_work_task *t, const struct launch
 
 	report->status = streams.in < 0 ? -1 : kr_run(&arena, &want, &err);
 	if (report->status < 0)
-		snprintf(report->message, sizeof(report->message), "%s%s%s", err.message, err.hint[0] ? "; " : "", err.hint);
+		snprintf(report->message, sizeof(report->message), "%s%s%s", err.message, err.hint[0] ? "; " : "",
+			err.hint);
 }
 
 /* A kraft that is killed takes the task with it: prctl for the process, the lifeline for the sandbox. */
 static void
-be_task(struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, int report_fd, pid_t host)
+be_task(struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, int report_fd,
+	pid_t host)
 {
 	struct report report = { 0 };
 
@@ -300,7 +316,8 @@ end_in_time(struct running *r, const struct launch *launch, bool stop)
 
 /* False: it ended without a word. */
 static bool
-follow(struct running *r, const struct launch *launch, const volatile sig_atomic_t *stop, struct report *report)
+follow(
+	struct running *r, const struct launch *launch, const volatile sig_atomic_t *stop, struct report *report)
 {
 	size_t n = 0;
 
@@ -327,8 +344,8 @@ static int
 read_result(struct kr_work *work, const struct kr_work_task *t, struct kr_work_outcome *out, bool *is_there,
 	struct kr_error *err)
 {
-	const char *path = kr_arena_printf(work->arena, "%s/results/%s/%s.json", work->host.places.run_dir, t->view->row.id,
-		t->session);
+	const char *path = kr_arena_printf(
+		work->arena, "%s/results/%s/%s.json", work->host.places.run_dir, t->view->row.id, t->session);
 	struct kr_result *result = kr_arena_new(work->arena, struct kr_result);
 
 	*is_there = false;
@@ -338,26 +355,29 @@ read_result(struct kr_work *work, const struct kr_work_task *t, struct kr_work_o
 		return 0;
 	*is_there = true;
 	out->kind = result->status;
-	out->reason = *result->problem ? kr_arena_printf(work->arena, "its result file is of no use: %s", result->problem)
+	out->reason = *result->problem
+					  ? kr_arena_printf(work->arena, "its result file is of no use: %s", result->problem)
 				  : *result->question ? result->question
 									  : result->concerns;
 	return 0;
 }
 
 static void
-judge_exit(struct kr_work *work, const struct kr_work_task *t, const struct report *report, struct kr_work_outcome *out)
+judge_exit(struct kr_work *work, const struct kr_work_task *t, const struct report *report,
+	struct kr_work_outcome *out)
 {
 	out->kind = report->status == 0 ? KR_MARK_DONE : KR_MARK_FAILED;
 	if (report->done.signal)
 		out->reason = kr_arena_printf(work->arena, "it was ended by signal %d", report->done.signal);
 	else if (report->status)
-		out->reason = kr_arena_printf(work->arena, "exit code %d; 'kraft view logs %s' has what it said", report->status,
-			t->session);
+		out->reason = kr_arena_printf(
+			work->arena, "exit code %d; 'kraft view logs %s' has what it said", report->status, t->session);
 }
 
 static int
-judge(struct kr_work *work, const struct kr_work_task *t, const struct running *r, const struct launch *launch,
-	const struct report *report, struct kr_work_outcome *out, struct kr_error *err)
+judge(struct kr_work *work, const struct kr_work_task *t, const struct running *r,
+	const struct launch *launch, const struct report *report, struct kr_work_outcome *out,
+	struct kr_error *err)
 {
 	bool has_result = false;
 
@@ -372,7 +392,8 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 	}
 	if (report->status < 0 || (!report->done.started && report->status >= 126))
 		return refuse(out, *report->message ? kr_arena_dup(work->arena, report->message)
-											: kr_arena_printf(work->arena, "the command could not be started (%d)", report->status));
+											: kr_arena_printf(work->arena,
+												  "the command could not be started (%d)", report->status));
 	if (read_result(work, t, out, &has_result, err) < 0)
 		return -1;
 	if (!has_result)

@@ -1,4 +1,5 @@
-/* A replay: the marks one after the other move a position through the chain; what the position then waits for is next. */
+/* A replay: the marks one after the other move a position through the chain; what the position then waits for
+ * is next. */
 #include "work/walk.h"
 
 #include "base/text.h"
@@ -49,7 +50,7 @@ struct position {
 	size_t node; /* node_count: all is done */
 	enum phase phase;
 	size_t step;
-	size_t reached; /* the node's main step that it came to */
+	size_t reached;          /* the node's main step that it came to */
 	int got[KR_CHAIN_TASKS]; /* of the step's tasks: a mark's kind, or NONE */
 	unsigned cycles[KR_CHAIN_NODES], rejections[KR_CHAIN_NODES];
 	bool is_recovered[KR_CHAIN_NODES];
@@ -150,7 +151,8 @@ judge_step(struct position *p)
 		int kind;
 		enum kr_stop stop;
 	} worst[] = { { KR_MARK_UNKNOWN, KR_STOP_INFRA }, { KR_MARK_CONFIG, KR_STOP_CONFIG },
-		{ KR_MARK_CAPPED, KR_STOP_CAP }, { KR_MARK_QUESTION, KR_STOP_QUESTION }, { KR_MARK_FAILED, KR_STOP_NONE } };
+		{ KR_MARK_CAPPED, KR_STOP_CAP }, { KR_MARK_QUESTION, KR_STOP_QUESTION },
+		{ KR_MARK_FAILED, KR_STOP_NONE } };
 	const struct kr_chain_step *step = step_of(p);
 
 	for (size_t i = 0; i < step->task_count; i++)
@@ -356,8 +358,8 @@ kr_walk_next(struct kr_arena *arena, const struct kr_chain *chain, const struct 
 	go_to(&p, 0, MAIN, 0);
 	for (size_t i = 0; i < count; i++)
 		if (!apply(&p, &marks[i]))
-			return kr_fail(err, KR_E_SYSTEM, "record %zu of the item, '%s' of '%s', does not belong there", i + 1,
-				kr_mark_name(marks[i].kind), marks[i].path);
+			return kr_fail(err, KR_E_SYSTEM, "record %zu of the item, '%s' of '%s', does not belong there",
+				i + 1, kr_mark_name(marks[i].kind), marks[i].path);
 	describe(arena, &p, out);
 	return 0;
 }
@@ -369,7 +371,8 @@ find_for_person(const struct kr_chain *chain, const struct kr_next *now, const c
 	struct place *place, struct kr_error *err)
 {
 	if (!find_place(chain, path, place)) {
-		kr_fail(err, KR_E_REFUSED, "the item's chain '%s' has nothing called '%s' that can be %s", chain->id, path, verb);
+		kr_fail(err, KR_E_REFUSED, "the item's chain '%s' has nothing called '%s' that can be %s", chain->id,
+			path, verb);
 		return kr_hint(err, "a path is NODE, NODE.STEP or NODE.STEP.TASK; 'kraft view show' lists them");
 	}
 	if (is_ahead(place, now->node, now->reached))
@@ -378,7 +381,8 @@ find_for_person(const struct kr_chain *chain, const struct kr_next *now, const c
 }
 
 int
-kr_walk_may_retry(const struct kr_chain *chain, const struct kr_next *now, const char *path, struct kr_error *err)
+kr_walk_may_retry(
+	const struct kr_chain *chain, const struct kr_next *now, const char *path, struct kr_error *err)
 {
 	struct place place;
 
@@ -391,11 +395,14 @@ is_skippable(const struct kr_chain *chain, const struct place *place)
 	const struct kr_node *node = &chain->nodes[place->node];
 	const struct kr_chain_step *step = place->step == SIZE_MAX ? NULL : &node->steps.v[place->step];
 
-	return !step ? node->is_skippable : place->task == SIZE_MAX ? step->is_skippable : step->tasks[place->task].is_skippable;
+	return !step                     ? node->is_skippable
+		   : place->task == SIZE_MAX ? step->is_skippable
+									 : step->tasks[place->task].is_skippable;
 }
 
 int
-kr_walk_may_skip(const struct kr_chain *chain, const struct kr_next *now, const char *path, struct kr_error *err)
+kr_walk_may_skip(
+	const struct kr_chain *chain, const struct kr_next *now, const char *path, struct kr_error *err)
 {
 	struct place place;
 
@@ -404,8 +411,10 @@ kr_walk_may_skip(const struct kr_chain *chain, const struct kr_next *now, const 
 	if (find_for_person(chain, now, path, "skipped", &place, err) < 0)
 		return -1;
 	if (!*path || place.node != now->node || (place.step != SIZE_MAX && place.step != now->reached))
-		return kr_fail(err, KR_E_REFUSED, "the item stands at '%s'; '%s' is not there", chain->nodes[now->node].id, path);
+		return kr_fail(err, KR_E_REFUSED, "the item stands at '%s'; '%s' is not there",
+			chain->nodes[now->node].id, path);
 	if (!is_skippable(chain, &place))
-		return kr_fail(err, KR_E_REFUSED, "the chain '%s' says that '%s' is not to be skipped", chain->id, path);
+		return kr_fail(
+			err, KR_E_REFUSED, "the chain '%s' says that '%s' is not to be skipped", chain->id, path);
 	return 0;
 }

@@ -1,12 +1,13 @@
 /*
- * Work items: filed by a person, walked through their chain by a host, stopped where a person is needed (ITM-01 to ITM-06).
- * One process hosts an item at a time and holds its lock; all that it knows is in the store, so the next one goes on where
- * it was, whatever ended it.
+ * Work items: filed by a person, walked through their chain by a host, stopped where a person is needed
+ * (ITM-01 to ITM-06). One process hosts an item at a time and holds its lock; all that it knows is in the
+ * store, so the next one goes on where it was, whatever ended it.
  *
  *     file.c   a new item, its chain and policy frozen          host.c   the walk: tasks, marks, stops
  *     look.c   an item with all that belongs to it              task.c   one task as a session of kr_run
  *     say.c    what only a person may say, and comments         walk.c   what comes next (pure)
  *     notify.c telling who is not looking                       brief.c  what an agent is told (pure)
+ *     archive.c   what ended items left, and its removal
  */
 #ifndef KR_WORK_WORK_H
 #define KR_WORK_WORK_H
@@ -19,8 +20,11 @@
 #include "work/walk.h"
 
 /* status, name in the store and in JSON */
-#define KR_STATUSES(X) \
-	X(PAUSED, "paused") X(ACTIVE, "active") X(NEEDS_HUMAN, "needs_human") X(COMPLETED, "completed") \
+#define KR_STATUSES(X)            \
+	X(PAUSED, "paused")           \
+	X(ACTIVE, "active")           \
+	X(NEEDS_HUMAN, "needs_human") \
+	X(COMPLETED, "completed")     \
 	X(CANCELLED, "cancelled")
 enum kr_status {
 #define X(status, name) KR_STATUS_##status,
@@ -63,11 +67,14 @@ struct kr_work_list {
 };
 int kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *err);
 
+/* Whether a process is at it. */
+bool kr_work_is_locked(struct kr_work *work, const char *item);
 /* What a person reads as its state: "needs you", "running", ... */
 const char *kr_work_words(const struct kr_item_row *row, bool is_hosted);
 /* The gate that it waits at; NULL: none. */
 const char *kr_work_gate(const struct kr_item_row *row);
-/* The same everywhere: `view list --json`; with its sessions `view show --json`, and what a worker is answered. */
+/* The same everywhere: `view list --json`; with its sessions `view show --json`, and what a worker is
+ * answered. */
 json_t *kr_work_row_json(const struct kr_item_row *row, bool is_hosted);
 json_t *kr_work_json(const struct kr_work_view *view);
 json_t *kr_work_threads_json(const struct kr_work_view *view, bool open_only);
@@ -75,25 +82,31 @@ json_t *kr_work_threads_json(const struct kr_work_view *view, bool open_only);
 /* ---- file.c ---- */
 
 struct kr_work_new {
-	const char *title;              /* one line, 1 to 500 characters, no control characters */
-	const char *description, *repo; /* description may be NULL; repo: a path in a connected checkout, NULL: where we stand */
-	const char *chain, *base;       /* NULL: the repository's, else "default"; where the checkout stands */
-	const char *const *worker;      /* words that run in place of agents; NULL or empty: none */
+	const char *title; /* one line, 1 to 500 characters, no control characters */
+	const char *description,
+		*repo; /* description may be NULL; repo: a path in a connected checkout, NULL: where we stand */
+	const char *chain, *base;  /* NULL: the repository's, else "default"; where the checkout stands */
+	const char *const *worker; /* words that run in place of agents; NULL or empty: none */
 };
 /* Paused; id is made of the title. */
-int kr_work_file(struct kr_work *work, const struct kr_work_new *want, struct kr_item_row *out, struct kr_error *err);
+int kr_work_file(
+	struct kr_work *work, const struct kr_work_new *want, struct kr_item_row *out, struct kr_error *err);
 
-/* ---- say.c: none of it over a channel, or for a caller that is a session (CHN-12): the CLI of a person only ---- */
+/* ---- say.c: none of it over a channel, or for a caller that is a session (CHN-12): the CLI of a person only
+ * ---- */
 
 int kr_work_approve(struct kr_work *work, const char *id, const char *note, struct kr_error *err);
 /* The note leads the instruction of the next task. */
 int kr_work_reject(struct kr_work *work, const char *id, const char *note, struct kr_error *err);
 /* path "": the whole chain; NULL: what stopped. steer may be NULL. */
-int kr_work_retry(struct kr_work *work, const char *id, const char *path, const char *steer, struct kr_error *err);
-int kr_work_skip(struct kr_work *work, const char *id, const char *path, const char *note, struct kr_error *err);
+int kr_work_retry(
+	struct kr_work *work, const char *id, const char *path, const char *steer, struct kr_error *err);
+int kr_work_skip(
+	struct kr_work *work, const char *id, const char *path, const char *note, struct kr_error *err);
 int kr_work_steer(struct kr_work *work, const char *id, const char *text, struct kr_error *err);
 /* An end by hand; the branch stays. */
-int kr_work_end(struct kr_work *work, const char *id, enum kr_status status, const char *reason, struct kr_error *err);
+int kr_work_end(
+	struct kr_work *work, const char *id, enum kr_status status, const char *reason, struct kr_error *err);
 /* Asks the host, if there is one, to end what runs; waits until it has. */
 int kr_work_pause(struct kr_work *work, const char *id, struct kr_error *err);
 
@@ -102,23 +115,49 @@ struct kr_work_comment {
 	int64_t line;            /* 0: none */
 	bool must_fix;
 };
-int kr_work_comment(struct kr_work *work, const char *id, const struct kr_work_comment *comment, const char **thread,
-	struct kr_error *err);
-/* thread: any beginning of its id that only one has. by: "human" or "agent"; claim: an agent's, NULL: none. */
+int kr_work_comment(struct kr_work *work, const char *id, const struct kr_work_comment *comment,
+	const char **thread, struct kr_error *err);
+/* thread: any beginning of its id that only one has. by: "human" or "agent"; claim: an agent's, NULL: none.
+ */
 int kr_work_reply(struct kr_work *work, const char *id, const char *thread, const char *by, const char *claim,
 	const char *body, struct kr_error *err);
-int kr_work_set_open(struct kr_work *work, const char *id, const char *thread, bool is_open, struct kr_error *err);
+int kr_work_set_open(
+	struct kr_work *work, const char *id, const char *thread, bool is_open, struct kr_error *err);
+
+/* ---- archive.c ---- */
+
+/* What an item that has ended left on the disk. */
+struct kr_leftovers {
+	struct kr_item_row row;
+	bool has_worktree;       /* and with it private git directory, home, results */
+	struct kr_strs sessions; /* ids of folders */
+	uint64_t bytes;          /* that its removal gives back */
+	const char *kept;        /* why it has to stay; NULL: it need not */
+};
+struct kr_leftovers_list {
+	struct kr_leftovers *v; /* the oldest item first */
+	size_t n;
+};
+/* Of items that ended at this time or before, those that left something. */
+int kr_work_leftovers(
+	struct kr_work *work, uint64_t until_ms, struct kr_leftovers_list *out, struct kr_error *err);
+/*
+ * Removes it, with the event work_item_archived. KR_E_BUSY when a process is at it, KR_E_REFUSED when its
+ * commits did not come out. After any error what is left is there for the next call.
+ */
+int kr_work_archive(
+	struct kr_work *work, const struct kr_leftovers *leftovers, const char *reason, struct kr_error *err);
 
 /* ---- host.c ---- */
 
 /*
- * Walks the item until it waits for a person, is paused, or is complete. KR_E_BUSY when another process hosts it,
- * KR_E_REFUSED when there is nothing to go on with, with what a person can do. A task that another host left behind
- * unfinished is run again. show: the tasks' output on our streams, else only in their logs. on_start, when not NULL, is
- * called once, when the item is ours and active.
+ * Walks the item until it waits for a person, is paused, or is complete. KR_E_BUSY when another process hosts
+ * it, KR_E_REFUSED when there is nothing to go on with, with what a person can do. A task that another host
+ * left behind unfinished is run again. show: the tasks' output on our streams, else only in their logs.
+ * on_start, when not NULL, is called once, when the item is ours and active.
  */
-int kr_work_host(
-	struct kr_work *work, const char *id, bool show, void (*on_start)(void *context), void *context, struct kr_error *err);
+int kr_work_host(struct kr_work *work, const char *id, bool show, void (*on_start)(void *context),
+	void *context, struct kr_error *err);
 /* The same in a process of its own that outlives us; returns when it has begun, or with why it could not. */
 int kr_work_detach(struct kr_work *work, const char *id, struct kr_error *err);
 
@@ -129,8 +168,8 @@ struct kr_work_told {
 	const char *by;     /* "command", "webhook" */
 	const char *reason; /* why it failed; NULL: it did not */
 };
-/* Sends a message of no item's by every way that notify.yaml has, their output to stderr; waits until it is known what came
- * of it, at most 10 s. KR_E_NOT_FOUND when there is none. work needs no store. */
+/* Sends a message of no item's by every way that notify.yaml has, their output to stderr; waits until it is
+ * known what came of it, at most 10 s. KR_E_NOT_FOUND when there is none. work needs no store. */
 int kr_work_notify_test(
 	struct kr_work *work, struct kr_work_told told[KR_WORK_TOLD_MAX], size_t *n, struct kr_error *err);
 

@@ -29,7 +29,7 @@ EXPECTED = [
     *ids("CHN", *range(1, 8), 12),
     *ids("ITM", 1, 2, 3, 4, 6),
     *ids("REF", *range(1, 7)),
-    *ids("CTR", 5, 12),
+    *ids("CTR", 5, 6, 12),
 ]
 
 

@@ -1,58 +1,11 @@
 #!/usr/bin/env python3
 """Work items: filed, walked through a chain, stopped at a gate, sent back, approved; calls of their worker; crashes (ITM)."""
 # kraft-test: timeout 400
-from gitlive import *
+from worklive import *
 
 # What a worker does: it reads what is asked, and its second time it does it right.
 WORKER = r"""cat >asked-$(ls | grep -c ^asked-); if [ -e asked-1 ]; then echo good >done; else echo bad >done; fi"""
 CHECK = "#!/bin/sh\ngrep -q good done\n"
-
-
-def task(name, command, **more):
-    return dict({"id": name, "kind": "subprocess", "command": command}, **more)
-
-
-def node(name, *tasks, **more):
-    return dict({"id": name, "kind": "exec", "tasks": list(tasks)}, **more)
-
-
-GATE = {"id": "review", "kind": "gate", "message": "look"}
-
-
-class Office(Project):
-    """A project with chains of its own."""
-
-    def chain(self, name, *nodes):
-        write("%s/chains/%s.yaml" % (self.config_dir, name), json.dumps({"id": name, "nodes": list(nodes)}))
-        return name
-
-    def policy(self, **keys):
-        write(self.config_dir + "/policy.yaml", json.dumps(dict({"default": {"attempts": 3, "wall_clock_s": 3600}}, **keys)))
-
-    def create(self, title, *options, worker=None):
-        result = self.kraft("item", "create", title, *options, *(["--", "sh", "-c", worker] if worker else []))
-        if result.code != 0 or not re.fullmatch(r"[a-z0-9-]+ \w+\n", result.out):
-            raise Failed("it is not filed: %r" % result)
-        return result.out.split()[0]
-
-    def show(self, item):
-        return json.loads(self.kraft("view", "show", "--json", item).out)
-
-    def status(self, item):
-        told = self.show(item)
-        return told["display_status"], told["node"], told["stop"]
-
-    def events_of(self, item):
-        lines = self.kraft("view", "events", "--json", "--item", item).out.splitlines()
-        return [json.loads(line) for line in lines]
-
-    def paths(self, item):
-        return ["%s %s" % (s["path"], s["status"]) for s in self.show(item)["sessions"]]
-
-    def settled(self, item, seconds=30):
-        """Waits until nobody is at it."""
-        wait_for(lambda: self.show(item)["display_status"] not in ("running",), seconds, 0.1)
-        return self.status(item)
 
 
 @promise("ITM-01 ITM-03", "an item is filed paused, walks to its gate, comes back from a rejection with its note, and is done when approved")
@@ -201,7 +154,7 @@ def _(t):
         "checks.main.fine"], "it came to both repairs", home.paths(item))
     tree = home.tree(item)
     t.works(read(tree + "/asked-0") == "T\n\nMend it.\n", "who makes is told nothing of it", read(tree + "/asked-0"))
-    sessions = [s["session"] for s in home.show(item)["sessions"]]
+    sessions = [s["id"] for s in home.show(item)["sessions"]]
     for asked, first in (("asked-1", 1), ("asked-2", 5), ("asked-3", 5)):
         wanted = ("T\n\nMend it.\n\nWhat failed: checks.main.tests\nIts command:\n    sh -c 'cat said; test -e fixed'\n"
                   "How it ended:\n    exit code 1; 'kraft view logs %s' has what it said\nThe end of what it printed:\n    red \n"
@@ -291,9 +244,9 @@ def _(t):
         t.works(home.status(item) == ("needs you", "review", "gate") or "waits for you at gate" in again.err, "run %d: it goes on to its gate" % n, again, home.show(item))
         t.works([e["seq"] for e in home.events_of(item)][:len(before)] == before, "run %d: no event is lost" % n)
         log = git(home.repo, "log", "--format=%s", "main..kraft/" + item).split()
-        t.works(log[0] == "b" and log.count("b") == 1 and 1 <= log.count("a") <= 2, "run %d: its commits" % n, log)
+        t.works(log[0] == "b" and log[-1] == "a" and len(log) <= 3, "run %d: its commits, one task's perhaps twice" % n, log)
         ran = read(home.tree(item) + "/ran").split()  # what was not committed yet is there as well
-        t.works(ran[-1] == "b" and ran.count("b") == 1 and log.count("a") <= ran.count("a") <= 2, "run %d: and its files" % n, log, ran)
+        t.works(ran[0] == "a" and ran[-1] == "b" and len(log) <= len(ran) <= 3, "run %d: and its files" % n, log, ran)
         sessions = home.show(item)["sessions"]
         t.works(not [s for s in sessions if s["status"] == "running"], "run %d: no session is said to run" % n, sessions)
         t.works(home.kraft("item", "approve", item).code == 0 and home.settled(item)[0] == "done", "run %d: approved" % n)

@@ -35,7 +35,8 @@ a_status_wins_and_everything_else_is_failed(void **state)
 		bool is_problem;
 	} cases[] = {
 		{ "{\"status\":\"done\"}", KR_MARK_DONE, false },
-		{ " {\"status\": \"done_with_concerns\", \"concerns\": \"x\", \"new\": [1]} ", KR_MARK_CONCERNS, false },
+		{ " {\"status\": \"done_with_concerns\", \"concerns\": \"x\", \"new\": [1]} ", KR_MARK_CONCERNS,
+			false },
 		{ "{\"status\":\"failed\"}", KR_MARK_FAILED, false },
 		{ "{\"status\":\"needs_context\",\"question\":\"which?\"}", KR_MARK_QUESTION, false },
 		/* kraft's own words are not a worker's to say, a gate's least of all (ITM-03) */
@@ -60,7 +61,8 @@ a_status_wins_and_everything_else_is_failed(void **state)
 		if (!r.is_there || r.status != cases[i].status || (r.problem[0] != '\0') != cases[i].is_problem)
 			fail_msg("%s: %s, '%s'", cases[i].text, kr_mark_name(r.status), r.problem);
 	}
-	assert_string_equal(read_text(p, "{\"status\":\"needs_context\",\"question\":\"which?\"}").question, "which?");
+	assert_string_equal(
+		read_text(p, "{\"status\":\"needs_context\",\"question\":\"which?\"}").question, "which?");
 	assert_false(read_text(p, "").is_there);
 }
 
@@ -100,7 +102,8 @@ what_is_no_plain_small_file_is_a_problem(void **state)
 	r = read_bytes(p, big, KR_RESULT_BYTES);
 	assert_true(r.status == KR_MARK_FAILED && r.problem[0]);
 	sh(p, "echo '{\"status\":\"done\"}' >real; ln -s real link; mkfifo pipe; mkdir dir; ln -s . here");
-	for (const char *const *name = (const char *const[]){ "link", "pipe", "dir", "here/real", NULL }; *name; name++) {
+	for (const char *const *name = (const char *const[]){ "link", "pipe", "dir", "here/real", NULL }; *name;
+		 name++) {
 		assert_int_equal(kr_result_read(below(p, *name), &r, &err), 0);
 		assert_true(r.is_there && r.status == KR_MARK_FAILED && r.problem[0]);
 	}
@@ -190,7 +193,8 @@ parse_write(const void *bytes, size_t n, void *out)
 static void
 a_parser_has_memory_and_nothing_else(void **state)
 {
-	static kr_parse_fn *const bad[] = { parse_open, parse_socket, parse_kill, parse_fork, parse_exec, parse_crash, parse_for_ever };
+	static kr_parse_fn *const bad[] = { parse_open, parse_socket, parse_kill, parse_fork, parse_exec,
+		parse_crash, parse_for_ever };
 	struct kr_error err = { 0 };
 	struct answer answer;
 	int ends[2];

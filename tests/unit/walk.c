@@ -1,39 +1,39 @@
-/* walk: what comes next in a chain, by tables of marks; and a property over random walks (ITM-02 to ITM-04). */
+/* walk: what comes next in a chain, by tables of marks; and a property over random walks (ITM-02 to ITM-04).
+ */
 #include "repo.h"
 
 #include "work/walk.h"
 
-static const char chain_text[] =
-	"id: t\n"
-	"nodes:\n"
-	"  - id: make\n"
-	"    kind: exec\n"
-	"    steps:\n"
-	"      - id: one\n"
-	"        tasks:\n"
-	"          - {id: a, kind: subprocess, command: a}\n"
-	"          - {id: b, kind: subprocess, command: b}\n"
-	"      - id: two\n"
-	"        tasks:\n"
-	"          - {id: c, kind: subprocess, command: c}\n"
-	"  - id: check\n"
-	"    kind: exec\n"
-	"    tasks:\n"
-	"      - {id: t, kind: subprocess, command: t, skippable: false}\n"
-	"    on_failure:\n"
-	"      tasks:\n"
-	"        - {id: r, kind: subprocess, command: r}\n"
-	"    fix_loop:\n"
-	"      max_attempts: 2\n"
-	"      tasks:\n"
-	"        - {id: f, kind: subprocess, command: f}\n"
-	"  - id: gate\n"
-	"    kind: gate\n"
-	"    reject_to: make\n"
-	"  - id: last\n"
-	"    kind: exec\n"
-	"    tasks:\n"
-	"      - {id: z, kind: subprocess, command: z}\n";
+static const char chain_text[] = "id: t\n"
+								 "nodes:\n"
+								 "  - id: make\n"
+								 "    kind: exec\n"
+								 "    steps:\n"
+								 "      - id: one\n"
+								 "        tasks:\n"
+								 "          - {id: a, kind: subprocess, command: a}\n"
+								 "          - {id: b, kind: subprocess, command: b}\n"
+								 "      - id: two\n"
+								 "        tasks:\n"
+								 "          - {id: c, kind: subprocess, command: c}\n"
+								 "  - id: check\n"
+								 "    kind: exec\n"
+								 "    tasks:\n"
+								 "      - {id: t, kind: subprocess, command: t, skippable: false}\n"
+								 "    on_failure:\n"
+								 "      tasks:\n"
+								 "        - {id: r, kind: subprocess, command: r}\n"
+								 "    fix_loop:\n"
+								 "      max_attempts: 2\n"
+								 "      tasks:\n"
+								 "        - {id: f, kind: subprocess, command: f}\n"
+								 "  - id: gate\n"
+								 "    kind: gate\n"
+								 "    reject_to: make\n"
+								 "  - id: last\n"
+								 "    kind: exec\n"
+								 "    tasks:\n"
+								 "      - {id: z, kind: subprocess, command: z}\n";
 
 static const struct kr_walk_limits limits = { .fix_attempts = 3, .rejections = 2 };
 
@@ -157,7 +157,8 @@ marks_lead_to_what_comes_next(void **state)
 		{ MADE RECOVERED F FIXED F FIXED F "make.two=retried make.two.c=done", "run check.main.t" },
 		{ MADE "check.main.t=config_error =retried", "run make.one.a make.one.b" },
 		/* gates after a retry ask again */
-		{ CHECKED "gate=approved last.main.z=failed make.two=retried make.two.c=done check.main.t=done", "gate gate" },
+		{ CHECKED "gate=approved last.main.z=failed make.two=retried make.two.c=done check.main.t=done",
+			"gate gate" },
 		/* skips */
 		{ "make=skipped", "run check.main.t" },
 		{ "make.one.b=failed make.one.a=done make.one.b=skipped", "run make.two.c" },
@@ -167,13 +168,18 @@ marks_lead_to_what_comes_next(void **state)
 		{ CHECKED "gate=skipped", "run last.main.z" },
 		/* what does not belong there: the log is damaged, and nothing is guessed */
 		{ "make.two.c=done", "refused record 1 of the item, 'done' of 'make.two.c', does not belong there" },
-		{ "make.one.a=done make.one.a=done", "refused record 2 of the item, 'done' of 'make.one.a', does not belong there" },
+		{ "make.one.a=done make.one.a=done",
+			"refused record 2 of the item, 'done' of 'make.one.a', does not belong there" },
 		{ "gate=approved", "refused record 1 of the item, 'approved' of 'gate', does not belong there" },
-		{ CHECKED "make=approved", "refused record 5 of the item, 'approved' of 'make', does not belong there" },
-		{ "make.one.b=failed make.one.a=failed make.two=retried", "refused record 3 of the item, 'retried' of 'make.two', does not belong there" },
-		{ "make.one.b=failed make.one.a=failed check=skipped", "refused record 3 of the item, 'skipped' of 'check', does not belong there" },
+		{ CHECKED "make=approved",
+			"refused record 5 of the item, 'approved' of 'make', does not belong there" },
+		{ "make.one.b=failed make.one.a=failed make.two=retried",
+			"refused record 3 of the item, 'retried' of 'make.two', does not belong there" },
+		{ "make.one.b=failed make.one.a=failed check=skipped",
+			"refused record 3 of the item, 'skipped' of 'check', does not belong there" },
 		{ "nothing=retried", "refused record 1 of the item, 'retried' of 'nothing', does not belong there" },
-		{ CHECKED "gate=approved last.main.z=done last.main.z=done", "refused record 7 of the item, 'done' of 'last.main.z', does not belong there" },
+		{ CHECKED "gate=approved last.main.z=done last.main.z=done",
+			"refused record 7 of the item, 'done' of 'last.main.z', does not belong there" },
 	};
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	struct kr_chain chain = parse(&arena);
@@ -214,7 +220,9 @@ a_person_is_told_what_cannot_be_retried_or_skipped(void **state)
 		struct kr_error err = { 0 };
 		struct kr_next next;
 
-		assert_int_equal(kr_walk_next(&arena, &chain, &limits, marks, read_marks(&arena, cases[i].marks, marks), &next, &err), 0);
+		assert_int_equal(kr_walk_next(&arena, &chain, &limits, marks,
+							 read_marks(&arena, cases[i].marks, marks), &next, &err),
+			0);
 		if ((kr_walk_may_retry(&chain, &next, cases[i].path, &err) == 0) != cases[i].retry)
 			fail_msg("retry '%s' after '%s'", cases[i].path, cases[i].marks);
 		if ((kr_walk_may_skip(&chain, &next, cases[i].path, &err) == 0) != cases[i].skip)
@@ -231,23 +239,26 @@ dice(unsigned *seed, unsigned sides)
 	return (*seed >> 16) % sides;
 }
 
-static const char *const paths[] = { "", "make", "make.one", "make.one.a", "make.one.b", "make.two", "make.two.c", "check",
-	"check.main", "check.main.t", "check.on_failure.main.r", "check.fix_loop.main.f", "gate", "last", "last.main.z", "none" };
+static const char *const paths[] = { "", "make", "make.one", "make.one.a", "make.one.b", "make.two",
+	"make.two.c", "check", "check.main", "check.main.t", "check.on_failure.main.r", "check.fix_loop.main.f",
+	"gate", "last", "last.main.z", "none" };
 
 /* One more mark that kraft could add now; false: there is none. */
 static bool
 roll(const struct kr_chain *chain, const struct kr_next *next, unsigned *seed, struct kr_work_mark *mark)
 {
-	static const enum kr_mark_kind ends[] = { KR_MARK_DONE, KR_MARK_DONE, KR_MARK_DONE, KR_MARK_CONCERNS, KR_MARK_FAILED,
-		KR_MARK_FAILED, KR_MARK_QUESTION, KR_MARK_CONFIG, KR_MARK_CAPPED, KR_MARK_UNKNOWN };
+	static const enum kr_mark_kind ends[] = { KR_MARK_DONE, KR_MARK_DONE, KR_MARK_DONE, KR_MARK_CONCERNS,
+		KR_MARK_FAILED, KR_MARK_FAILED, KR_MARK_QUESTION, KR_MARK_CONFIG, KR_MARK_CAPPED, KR_MARK_UNKNOWN };
 	const char *path = paths[dice(seed, KR_COUNT(paths))];
 
 	switch (next->kind) {
 	case KR_NEXT_RUN:
-		*mark = (struct kr_work_mark){ next->tasks[dice(seed, (unsigned)next->task_count)]->path, ends[dice(seed, KR_COUNT(ends))] };
+		*mark = (struct kr_work_mark){ next->tasks[dice(seed, (unsigned)next->task_count)]->path,
+			ends[dice(seed, KR_COUNT(ends))] };
 		return true;
 	case KR_NEXT_GATE:
-		*mark = (struct kr_work_mark){ chain->nodes[next->node].id, dice(seed, 3) ? KR_MARK_APPROVED : KR_MARK_REJECTED };
+		*mark = (struct kr_work_mark){ chain->nodes[next->node].id,
+			dice(seed, 3) ? KR_MARK_APPROVED : KR_MARK_REJECTED };
 		return true;
 	case KR_NEXT_STOP:
 		if (kr_walk_may_retry(chain, next, path, NULL) == 0)
@@ -262,8 +273,9 @@ roll(const struct kr_chain *chain, const struct kr_next *next, unsigned *seed, s
 	}
 }
 
-/* Whatever happens and whatever a person may say, the log stays one that can be replayed, no task is asked for that has its
- * mark, no gate is passed without a person's mark, and a walk that is left alone comes to an end. */
+/* Whatever happens and whatever a person may say, the log stays one that can be replayed, no task is asked
+ * for that has its mark, no gate is passed without a person's mark, and a walk that is left alone comes to an
+ * end. */
 static void
 random_walks_never_get_lost(void **state)
 {

@@ -18,8 +18,20 @@ open_as(struct place *p, const struct kr_schema *schema)
 static struct kr_item_row
 row_of(const char *id)
 {
-	return (struct kr_item_row){ .id = id, .title = "T", .description = "", .repo = "/r", .chain_id = "c", .chain = "x",
-		.policy = "", .status = "paused", .stop = "", .reason = "", .place = "", .progress = -1, .run = 1, .created_ms = 5,
+	return (struct kr_item_row){ .id = id,
+		.title = "T",
+		.description = "",
+		.repo = "/r",
+		.chain_id = "c",
+		.chain = "x",
+		.policy = "",
+		.status = "paused",
+		.stop = "",
+		.reason = "",
+		.place = "",
+		.progress = -1,
+		.run = 1,
+		.created_ms = 5,
 		.changed_ms = 6 };
 }
 
@@ -85,10 +97,34 @@ an_id_may_be_shortened_as_long_as_it_is_one(void **state)
 		assert_int_equal(err.code, KR_E_USAGE);
 		assert_non_null(strstr(err.hint, "'fix-a-0001', 'fix-a-0001-more'"));
 	}
-	for (const char *const *id = (const char *const[]){ "", "%", "fix_b", "FIX-B", "fix-b-00022", NULL }; *id; id++) {
+	for (const char *const *id = (const char *const[]){ "", "%", "fix_b", "FIX-B", "fix-b-00022", NULL }; *id;
+		 id++) {
 		assert_int_equal(kr_store_item_get(&p->arena, store, *id, &got, &err), -1);
 		assert_int_equal(err.code, KR_E_NOT_FOUND);
 	}
+	kr_store_close(store);
+}
+
+static void
+a_list_can_leave_out_those_that_have_ended(void **state)
+{
+	static const char *const statuses[] = { "completed", "paused", "cancelled", "active" };
+	struct place *p = *state;
+	struct kr_store *store = open_as(p, &kr_store_schema);
+	struct kr_error err = { 0 };
+	struct kr_item_rows rows;
+
+	for (size_t i = 0; i < KR_COUNT(statuses); i++) {
+		struct kr_item_row row = row_of(statuses[i]);
+
+		row.status = statuses[i];
+		row.created_ms = 10 - i;
+		assert_int_equal(kr_store_item_add(store, &row, &err), 0);
+	}
+	assert_int_equal(kr_store_items_except(&p->arena, store, "completed", "cancelled", &rows, &err), 0);
+	assert_int_equal(rows.n, 2);
+	assert_string_equal(rows.v[0].id, "active"); /* the oldest first */
+	assert_string_equal(rows.v[1].id, "paused");
 	kr_store_close(store);
 }
 
@@ -164,9 +200,14 @@ sessions_and_threads_come_back_in_order(void **state)
 {
 	struct place *p = *state;
 	struct kr_store *store = open_as(p, &kr_store_schema);
-	struct kr_session_row session = { .id = "s2", .item = "i", .path = "a", .status = "running", .run = 1, .created_ms = 2 };
-	struct kr_thread_row thread = { .id = "t1", .item = "i", .file = "f", .line = 7, .must_fix = true, .is_open = true, .ms = 1 };
-	const struct kr_comment_row comments[] = { { .author = "human", .body = "one" }, { .author = "agent", .body = "two", .claim = "fixed" } };
+	struct kr_session_row session = {
+		.id = "s2", .item = "i", .path = "a", .status = "running", .run = 1, .created_ms = 2
+	};
+	struct kr_thread_row thread = {
+		.id = "t1", .item = "i", .file = "f", .line = 7, .must_fix = true, .is_open = true, .ms = 1
+	};
+	const struct kr_comment_row comments[] = { { .author = "human", .body = "one" },
+		{ .author = "agent", .body = "two", .claim = "fixed" } };
 	struct kr_session_rows sessions;
 	struct kr_thread_rows threads;
 	struct kr_error err = { 0 };
@@ -192,7 +233,8 @@ sessions_and_threads_come_back_in_order(void **state)
 	assert_int_equal(kr_store_thread_set_open(store, "t1", false, &err), 0);
 	assert_int_equal(kr_store_thread_set_open(store, "t2", false, &err), -1);
 	assert_int_equal(kr_store_threads(&p->arena, store, "i", &threads, &err), 0);
-	assert_true(threads.n == 1 && threads.v[0].comment_count == 2 && !threads.v[0].is_open && threads.v[0].must_fix);
+	assert_true(
+		threads.n == 1 && threads.v[0].comment_count == 2 && !threads.v[0].is_open && threads.v[0].must_fix);
 	assert_string_equal(threads.v[0].comments[1].claim, "fixed");
 	assert_int_equal(threads.v[0].line, 7);
 	kr_store_close(store);
@@ -215,7 +257,10 @@ an_older_store_is_brought_to_this_version(void **state)
 	store = open_as(p, &kr_store_schema);
 	file_item(store, "i");
 	assert_int_equal(kr_store_events(store, &query, count_event, &events, &err), 1);
-	assert_int_equal(access(kr_arena_printf(&p->arena, "%s.before-%d", below(p, "run/orchestrator.db"), kr_store_schema.version), F_OK), 0);
+	assert_int_equal(access(kr_arena_printf(&p->arena, "%s.before-%d", below(p, "run/orchestrator.db"),
+								kr_store_schema.version),
+						 F_OK),
+		0);
 	kr_store_close(store);
 }
 
@@ -225,6 +270,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		place_test(an_item_comes_back_as_it_was_filed),
 		place_test(an_id_may_be_shortened_as_long_as_it_is_one),
+		place_test(a_list_can_leave_out_those_that_have_ended),
 		place_test(a_transaction_is_all_or_nothing),
 		place_test(what_belongs_to_no_item_is_refused),
 		place_test(sessions_and_threads_come_back_in_order),
