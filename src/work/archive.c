@@ -53,11 +53,13 @@ add_up(int dir_fd, const char *name, dev_t device, unsigned depth)
 	struct stat st;
 	int fd;
 
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (depth && st.st_dev != device))
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	bytes = (uint64_t)st.st_blocks * 512;
-	if (!S_ISDIR(st.st_mode))
+	if (!S_ISDIR(st.st_mode)) /* under overlayfs a file's device is not its directory's */
 		return st.st_nlink > 1 ? bytes / (uint64_t)st.st_nlink : bytes;
+	if (depth && st.st_dev != device)
+		return 0;
 	fd = depth < DEPTH_MAX ? openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	return fd < 0 ? bytes : bytes + add_up_entries(fd, st.st_dev, depth);
 }
