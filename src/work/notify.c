@@ -23,6 +23,7 @@
 #include "config/notify.h"
 #include "git/git.h"
 #include "os/sys.h"
+#include "os/timer.h"
 
 enum { NOTIFY_S = 10, LOOK_MS = 20 };
 #define CURL_MAX_TIME "10"
@@ -142,25 +143,15 @@ judge(struct kr_arena *arena, const struct way *way, int status)
 	return kr_arena_printf(arena, "%s exit code %d", way->is_curl ? "curl:" : "it ended with", code);
 }
 
-/* Of no clock that can be set. */
-static uint64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void
-await(struct kr_arena *arena, struct way *way, uint64_t deadline_ms)
+await(struct kr_arena *arena, struct way *way, int64_t deadline_ms)
 {
 	int status = 0;
 
 	if (!way->pid)
 		return;
 	while (waitpid(way->pid, &status, WNOHANG) != way->pid) {
-		if (now_ms() >= deadline_ms) {
+		if (kr_clock_ms() >= deadline_ms) {
 			(void)kill(-way->pid, SIGKILL);
 			while (waitpid(way->pid, NULL, 0) < 0 && errno == EINTR)
 				;
@@ -230,7 +221,7 @@ static size_t
 tell(struct kr_work *work, const struct kr_notify *notify, const struct message *message, int out_fd,
 	struct way ways[WAYS_MAX])
 {
-	const uint64_t deadline_ms = now_ms() + NOTIFY_S * UINT64_C(1000);
+	const int64_t deadline_ms = kr_clock_ms() + NOTIFY_S * 1000;
 	size_t n = 0;
 
 	if (notify->command.n)

@@ -15,6 +15,7 @@
 
 #include "base/path.h"
 #include "os/sys.h"
+#include "os/timer.h"
 #include "policy/layers.h"
 #include "run/run.h"
 #include "run/where.h"
@@ -269,7 +270,7 @@ be_task(struct kr_work *work, const struct kr_work_task *t, const struct launch 
 struct running {
 	pid_t pid;
 	int report_fd;
-	uint64_t started_ms, ended_ms; /* ended_ms: when it was asked to end; 0: not yet */
+	int64_t started_ms, ended_ms; /* ended_ms: when it was asked to end; 0: not yet */
 	bool is_over_time, is_stopped;
 };
 
@@ -291,7 +292,7 @@ start(struct kr_work *work, const struct kr_work_task *t, const struct launch *l
 	}
 	(void)close(ends[1]);
 	r->report_fd = ends[0];
-	r->started_ms = kr_now_ms();
+	r->started_ms = kr_clock_ms();
 	if (r->pid < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot start a process for the task");
 	return kr_store_open(work->host.places.run_dir, KR_STORE_WRITE, &work->store, err);
@@ -300,7 +301,7 @@ start(struct kr_work *work, const struct kr_work_task *t, const struct launch *l
 static void
 end_in_time(struct running *r, const struct launch *launch, bool stop)
 {
-	const uint64_t now = kr_now_ms();
+	const int64_t now = kr_clock_ms();
 
 	r->is_stopped = r->is_stopped || stop;
 	if (launch->seconds > 0 && (double)(now - r->started_ms) >= launch->seconds * 1000)
