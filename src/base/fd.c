@@ -17,6 +17,14 @@ kr_close_p(int *fd)
 	errno = saved;
 }
 
+bool
+kr_try_lock(int fd, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
 int
 kr_write_all(int fd, const void *bytes, size_t n, struct kr_error *err)
 {

@@ -14,6 +14,12 @@ void kr_close_p(int *fd);
 		kr_stolen_fd_;                                                                             \
 	})
 
+/*
+ * A lock of the whole file, F_RDLCK or F_WRLCK, of the open file description: who inherits the descriptor holds it too, and
+ * it goes from one kind to the other without a moment in between. False when another one stands in the way. Never waits.
+ */
+bool kr_try_lock(int fd, short type);
+
 /* All bytes or an error; EINTR is retried. */
 int kr_write_all(int fd, const void *bytes, size_t n, struct kr_error *err);
 /* Reads to the end into buf (up to buf->max; more is KR_E_LIMIT naming `name`). */

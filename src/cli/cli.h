@@ -39,6 +39,10 @@ struct kr_command {
 
 extern const struct kr_command *const kr_commands[]; /* NULL-terminated */
 
+struct json_t;
+/* For programs: indented, on stdout. Takes it; NULL is out of memory. */
+int kr_print_json(struct json_t *json, struct kr_error *err);
+
 bool kr_colour_on(int fd); /* a terminal, and neither NO_COLOR nor TERM=dumb */
 
 /* ---- between main.c and the tables; commands do not need these ---- */

@@ -196,17 +196,6 @@ seen_json(const struct seen *seen)
 	return object;
 }
 
-/* Takes the object. */
-static int
-print_json(json_t *object, struct kr_error *err)
-{
-	int rc = json_dumpf(object, stdout, JSON_INDENT(2));
-
-	json_decref(object);
-	printf("\n");
-	return rc < 0 ? kr_fail(err, KR_E_SYSTEM, "cannot print JSON") : 0;
-}
-
 /* ---- one chain, for people ---- */
 
 static void
@@ -367,7 +356,7 @@ list(struct kr_arena *arena, const struct kr_places *places, bool as_json, struc
 		json_array_append_new(chains, seen_json(&seen[i]));
 	object = json_object();
 	json_object_set_new(object, "chains", chains);
-	return print_json(object, err);
+	return kr_print_json(object, err);
 }
 
 static int
@@ -384,7 +373,7 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	if (kr_chain_load(arena, &host.places, parsed->words[0], &chain, err) < 0)
 		return -1;
 	if (as_json)
-		return print_json(chain_json(&chain), err);
+		return kr_print_json(chain_json(&chain), err);
 	print_chain(arena, &chain);
 	return 0;
 }

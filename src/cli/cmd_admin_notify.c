@@ -9,7 +9,7 @@ print_told(const struct kr_work_told *told, size_t n, bool is_well, struct kr_er
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(ways,
 			json_pack("{s:s, s:b, s:s?}", "by", told[i].by, "ok", !told[i].reason, "reason", told[i].reason));
-	return kr_work_print_json(json_pack("{s:b, s:o}", "ok", is_well, "ways", ways), err);
+	return kr_print_json(json_pack("{s:b, s:o}", "ok", is_well, "ways", ways), err);
 }
 
 enum { JSON };

@@ -118,7 +118,7 @@ static int
 tell_sum(struct pruning *p, struct kr_error *err)
 {
 	if (p->items)
-		return kr_work_print_json(json_pack("{s:b, s:I, s:O, s:I}", "dry_run", p->is_dry, "older_than_days",
+		return kr_print_json(json_pack("{s:b, s:I, s:O, s:I}", "dry_run", p->is_dry, "older_than_days",
 									  (json_int_t)p->days, "items", p->items, "bytes", (json_int_t)p->bytes),
 			err);
 	if (!p->removed && !p->kept)

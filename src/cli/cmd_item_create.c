@@ -20,7 +20,7 @@ tell(struct kr_work *work, const char *id, bool json, struct kr_error *err)
 	if (kr_work_look(work, id, &view, err) < 0)
 		return -1;
 	if (json)
-		return kr_work_print_json(kr_work_json(&view), err);
+		return kr_print_json(kr_work_json(&view), err);
 	printf("%s %s\n", view.row.id, view.row.status);
 	return 0;
 }

@@ -25,21 +25,27 @@ begin(struct call *c, struct kr_arena *arena, const struct kr_parsed *parsed, co
 }
 
 static int
+look_and_tell(struct call *c, struct kr_work_view *v, struct kr_error *err)
+{
+	if (kr_work_look(&c->work, c->id, v, err) < 0)
+		return -1;
+	printf("%s %s%s%s\n", v->row.id, kr_work_words(&v->row, v->is_hosted), *v->row.place ? " at " : "",
+		v->row.place);
+	if (*v->row.reason) {
+		char safe[4096];
+
+		kr_text_escape(safe, sizeof(safe), v->row.reason, strlen(v->row.reason));
+		printf("    %s\n", safe);
+	}
+	return 0;
+}
+
+static int
 tell(struct call *c, struct kr_error *err)
 {
 	struct kr_work_view v;
 
-	if (kr_work_look(&c->work, c->id, &v, err) < 0)
-		return -1;
-	printf(
-		"%s %s%s%s\n", v.row.id, kr_work_words(&v.row, v.is_hosted), *v.row.place ? " at " : "", v.row.place);
-	if (*v.row.reason) {
-		char safe[4096];
-
-		kr_text_escape(safe, sizeof(safe), v.row.reason, strlen(v.row.reason));
-		printf("    %s\n", safe);
-	}
-	return 0;
+	return look_and_tell(c, &v, err);
 }
 
 /* 1: it stopped at what failed. */
@@ -48,7 +54,7 @@ tell_and_judge(struct call *c, struct kr_error *err)
 {
 	struct kr_work_view v;
 
-	if (tell(c, err) < 0 || kr_work_look(&c->work, c->id, &v, err) < 0)
+	if (look_and_tell(c, &v, err) < 0)
 		return -1;
 	return v.next.kind == KR_NEXT_STOP && v.next.stop != KR_STOP_QUESTION && !v.is_hosted;
 }

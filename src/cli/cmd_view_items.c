@@ -66,7 +66,7 @@ print_list_json(const struct kr_work_list *list, struct kr_error *err)
 
 	for (size_t i = 0; i < list->n; i++)
 		json_array_append_new(items, kr_work_row_json(&list->v[i].row, list->v[i].is_hosted));
-	return kr_work_print_json(json_pack("{s:o}", "items", items), err);
+	return kr_print_json(json_pack("{s:o}", "items", items), err);
 }
 
 static void
@@ -202,7 +202,7 @@ show(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *er
 	int result = look_at(arena, parsed, &work, &v, err);
 
 	if (result == 0 && parsed->value[SHOW_JSON])
-		result = kr_work_print_json(kr_work_json(&v), err);
+		result = kr_print_json(kr_work_json(&v), err);
 	else if (result == 0)
 		print_item(arena, &v);
 	kr_work_close(&work);
@@ -254,7 +254,7 @@ threads(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error 
 	int result = look_at(arena, parsed, &work, &v, err);
 
 	if (result == 0 && parsed->value[THREADS_JSON])
-		result = kr_work_print_json(kr_work_threads_json(&v, open_only), err);
+		result = kr_print_json(kr_work_threads_json(&v, open_only), err);
 	else if (result == 0) {
 		for (size_t i = 0; i < v.threads.n; i++)
 			if (v.threads.v[i].is_open || !open_only) {

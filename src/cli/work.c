@@ -67,14 +67,3 @@ kr_work_id(struct kr_work *work, const char *word, struct kr_error *err)
 	}
 	return id_of_checkout(work, cwd, err);
 }
-
-int
-kr_work_print_json(json_t *json, struct kr_error *err)
-{
-	kr_auto_free char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
-
-	json_decref(json);
-	if (!text)
-		return kr_fail(err, KR_E_SYSTEM, "no memory for the answer");
-	return puts(text) < 0 ? kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot write") : 0;
-}

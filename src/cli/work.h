@@ -12,7 +12,4 @@ int kr_work_open_for_person(struct kr_arena *arena, struct kr_work *out, struct 
  * the only one of this checkout that has not ended. NULL with err. */
 const char *kr_work_id(struct kr_work *work, const char *word, struct kr_error *err);
 
-/* Prints and drops it; -1 when memory or stdout is out. */
-int kr_work_print_json(json_t *json, struct kr_error *err);
-
 #endif

@@ -53,14 +53,6 @@ open_place(struct kr_arena *arena, const struct kr_private *git, struct kr_error
 
 /* ---- the lock ---- */
 
-static bool
-try_lock(int fd, short type)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
-
-	return fcntl(fd, F_OFD_SETLK, &lock) == 0;
-}
-
 static int
 open_lock(int place_fd, const char *name, struct kr_error *err)
 {
@@ -92,10 +84,10 @@ lock_once(int place_fd, const char *name, bool may_share, bool *is_shared, int *
 	if (fd < 0)
 		return -1;
 	*is_shared = false;
-	if (!try_lock(fd, F_WRLCK)) {
+	if (!kr_try_lock(fd, F_WRLCK)) {
 		if (errno != EAGAIN && errno != EACCES)
 			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot lock '%s'", name);
-		if (!may_share || !try_lock(fd, F_RDLCK))
+		if (!may_share || !kr_try_lock(fd, F_RDLCK))
 			return 0;
 		*is_shared = true;
 	}
@@ -126,7 +118,7 @@ take_lock(
 int
 kr_private_share(struct kr_private *git, struct kr_error *err)
 {
-	if (!try_lock(git->lock_fd, F_RDLCK))
+	if (!kr_try_lock(git->lock_fd, F_RDLCK))
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot share the lock of '%s'", git->dir);
 	return 0;
 }

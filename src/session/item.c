@@ -125,14 +125,6 @@ kr_item_workspace_id(struct kr_arena *arena, const char *root, const char *works
 
 /* ---- the lock ---- */
 
-static bool
-try_lock(int fd, short type)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
-
-	return fcntl(fd, F_OFD_SETLK, &lock) == 0;
-}
-
 static int
 open_lock(int dir_fd, const char *id, struct kr_error *err)
 {
@@ -170,8 +162,8 @@ take_lock(struct opening *o, struct kr_error *err)
 			item->lock_fd = open_lock(o->dir_fd, item->id, err);
 		if (item->lock_fd < 0)
 			return -1;
-		o->exclusive = try_lock(item->lock_fd, F_WRLCK);
-		if (o->exclusive || try_lock(item->lock_fd, F_RDLCK)) {
+		o->exclusive = kr_try_lock(item->lock_fd, F_WRLCK);
+		if (o->exclusive || kr_try_lock(item->lock_fd, F_RDLCK)) {
 			if (!is_removed(item->lock_fd))
 				return 0;
 			kr_close_p(&item->lock_fd);
@@ -192,7 +184,7 @@ kr_item_lock_alone(int dir_fd, const char *id, struct kr_error *err)
 
 	if (fd < 0)
 		return -1;
-	if (try_lock(fd, F_WRLCK) && !is_removed(fd))
+	if (kr_try_lock(fd, F_WRLCK) && !is_removed(fd))
 		return kr_steal_fd(fd);
 	kr_fail(err, KR_E_BUSY, "a session runs in item '%s'", id);
 	return kr_hint(err, "'kraft view sessions --item %s' shows it; wait for its end, or end it", id);
@@ -201,7 +193,7 @@ kr_item_lock_alone(int dir_fd, const char *id, struct kr_error *err)
 static int
 share(struct kr_item *item, struct kr_error *err)
 {
-	if (!try_lock(item->lock_fd, F_RDLCK))
+	if (!kr_try_lock(item->lock_fd, F_RDLCK))
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot share the lock of item '%s'", item->id);
 	return 0;
 }

@@ -24,14 +24,6 @@ path_of(struct kr_work *work, const char *item)
 	return kr_work_path(work, item, ".host");
 }
 
-static bool
-try_lock(int fd, short type)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET };
-
-	return fcntl(fd, F_OFD_SETLK, &lock) == 0;
-}
-
 static int
 write_owner(struct kr_work *work, int fd, struct kr_error *err)
 {
@@ -48,21 +40,18 @@ kr_work_lock(struct kr_work *work, const char *item, struct kr_error *err)
 {
 	const char *path = path_of(work, item);
 	kr_auto_fd int fd = -1;
-	int taken;
 
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot open '%s'", path);
-	if (!try_lock(fd, F_WRLCK)) {
+	if (!kr_try_lock(fd, F_WRLCK)) {
 		kr_fail(err, KR_E_BUSY, "another process is at item '%s'", item);
 		return kr_hint(
 			err, "'kraft view show %s' tells how far it is; 'kraft item pause %s' ends that", item, item);
 	}
 	if (write_owner(work, fd, err) < 0)
 		return -1;
-	taken = fd;
-	fd = -1;
-	return taken;
+	return kr_steal_fd(fd);
 }
 
 bool
