@@ -1,12 +1,13 @@
 /* kraft item create: files a work item. */
 #include "cli/work.h"
 
-enum { DESCRIPTION, CHAIN, BASE, REPO, AUTOSTART, JSON };
+enum { DESCRIPTION, CHAIN, BASE, REPO, DEPENDS_ON, AUTOSTART, JSON };
 static const struct kr_option options[] = {
 	[DESCRIPTION] = { "description", 'd', "TEXT", "what is to be done, in full" },
 	[CHAIN] = { "chain", 0, "ID", "how it is done; 'kraft admin chains' lists them" },
 	[BASE] = { "base-branch", 'b', "BRANCH", "begin at this branch, in place of where the checkout stands" },
 	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
+	[DEPENDS_ON] = { "depends-on", 0, "ITEM[,ITEM...]", "it begins when these are done" },
 	[AUTOSTART] = { "autostart", 0, NULL, "start it, in the background" },
 	[JSON] = { "json", 0, NULL, "for programs" },
 	{ NULL },
@@ -25,6 +26,23 @@ tell(struct kr_work *work, const char *id, bool json, struct kr_error *err)
 	return 0;
 }
 
+/* "a,b" */
+static const char *const *
+split(struct kr_arena *arena, const char *list)
+{
+	struct kr_strs words = { 0 };
+
+	for (; list && *list; list += strspn(list, ", ")) {
+		size_t n = strcspn(list, ", ");
+
+		if (n)
+			kr_strs_add(arena, &words, kr_arena_dup_n(arena, list, n));
+		list += n;
+	}
+	kr_strs_add(arena, &words, NULL);
+	return words.v;
+}
+
 static int
 create(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -35,6 +53,7 @@ create(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *
 		.chain = parsed->value[CHAIN],
 		.base = parsed->value[BASE],
 		.worker = (const char *const *)parsed->words + 1,
+		.depends_on = split(arena, parsed->value[DEPENDS_ON]),
 	};
 	struct kr_item_row row;
 	struct kr_work work;
@@ -48,7 +67,7 @@ create(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *
 	if (result == 0)
 		result = kr_work_file(&work, &want, &row, err);
 	if (result == 0 && parsed->value[AUTOSTART])
-		result = kr_work_detach(&work, row.id, err);
+		result = kr_work_go_on(&work, row.id, err);
 	if (result == 0)
 		result = tell(&work, row.id, parsed->value[JSON] != NULL, err);
 	kr_work_close(&work);

@@ -4,6 +4,8 @@
  */
 #include "cli/work.h"
 
+#include <unistd.h>
+
 #include "base/text.h"
 
 /* A call of one of these commands. */
@@ -63,7 +65,7 @@ tell_and_judge(struct call *c, struct kr_error *err)
 static int
 go_on(struct call *c, bool stay, struct kr_error *err)
 {
-	if (!stay && kr_work_detach(&c->work, c->id, err) < 0)
+	if (!stay && kr_work_go_on(&c->work, c->id, err) < 0)
 		return -1;
 	return tell(c, err);
 }
@@ -83,12 +85,41 @@ word_of(const struct kr_parsed *parsed, int at)
 
 /* ---- start, pause ---- */
 
-enum { START_DETACH, START_STEER };
+enum { START_DETACH, START_STEER, START_HOSTED };
 static const struct kr_option start_options[] = {
 	[START_DETACH] = { "detach", 'd', NULL, "in the background; it goes on when you log out" },
 	[START_STEER] = { "steer", 0, "TEXT", "a word that leads the next agent's instruction, once" },
+	[START_HOSTED] = { "hosted", 0, NULL, "as kraft itself starts it in the background: nobody is at a terminal" },
 	{ NULL },
 };
+
+static void
+tell_begun(void *context)
+{
+	(void)context;
+	kr_work_tell_word(NULL);
+}
+
+/* Who started us hears when it has begun, or why not. */
+static int
+start_hosted(struct call *c, struct kr_error *err)
+{
+	(void)setsid(); /* fails where we lead one */
+	if (kr_work_host(&c->work, c->id, false, tell_begun, NULL, err) == 0)
+		return 0;
+	kr_work_tell_word(err);
+	return -1;
+}
+
+static int
+start_here(struct call *c, struct kr_error *err)
+{
+	if (c->parsed->value[START_DETACH])
+		return kr_work_go_on(&c->work, c->id, err);
+	if (c->parsed->value[START_HOSTED])
+		return start_hosted(c, err);
+	return kr_work_host(&c->work, c->id, true, NULL, NULL, err);
+}
 
 static int
 start(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
@@ -99,8 +130,7 @@ start(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *e
 	if (result == 0 && parsed->value[START_STEER])
 		result = kr_work_steer(&c.work, c.id, parsed->value[START_STEER], err);
 	if (result == 0)
-		result = parsed->value[START_DETACH] ? kr_work_detach(&c.work, c.id, err)
-											 : kr_work_host(&c.work, c.id, true, NULL, NULL, err);
+		result = start_here(&c, err);
 	return end(&c, result == 0 ? tell_and_judge(&c, err) : result);
 }
 
@@ -135,6 +165,27 @@ const struct kr_command kr_cmd_item_pause = {
 	.help = "",
 	.words_max = 1,
 	.run = item_pause,
+};
+
+static int
+unblock(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, parsed->words[0], err);
+
+	if (result == 0)
+		result = kr_work_unblock(&c.work, c.id, word_of(parsed, 1), err);
+	return end(&c, result == 0 ? tell(&c, err) : result);
+}
+
+const struct kr_command kr_cmd_item_unblock = {
+	.name = "item unblock",
+	.usage = "ITEM [ITEM]",
+	.summary = "let an item begin without what it waits for",
+	.help = "It no longer waits for the second item, or for any without one.",
+	.words_min = 1,
+	.words_max = 2,
+	.run = unblock,
 };
 
 /* ---- gates ---- */

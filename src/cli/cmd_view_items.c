@@ -170,6 +170,9 @@ print_item(struct kr_arena *arena, const struct kr_work_view *v)
 	print_line("at", place_of(arena, v));
 	print_line("reason", v->row.reason);
 	print_line("gate", kr_work_gate(&v->row));
+	for (size_t i = 0; i < v->dependencies.n; i++)
+		print_line(i ? "" : "depends on",
+			kr_arena_printf(arena, "%s (%s)", v->dependencies.v[i].id, v->dependencies.v[i].status));
 	print_line("steer", v->row.steer);
 	if (v->row.progress >= 0)
 		print_line("progress", kr_arena_printf(arena, "%lld", (long long)v->row.progress));

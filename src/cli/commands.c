@@ -24,6 +24,7 @@
 	X(item_create)     \
 	X(item_start)      \
 	X(item_pause)      \
+	X(item_unblock)    \
 	X(item_approve)    \
 	X(item_reject)     \
 	X(item_retry)      \

@@ -45,6 +45,21 @@ int kr_store_items(
 int kr_store_items_except(struct kr_arena *arena, struct kr_store *store, const char *status,
 	const char *or_status, struct kr_item_rows *out, struct kr_error *err);
 
+/* What has to be completed before an item begins, and how it stands now. */
+struct kr_dependency_row {
+	const char *id, *status;
+};
+int kr_store_dependency_add(
+	struct kr_store *store, const char *item, const char *on, struct kr_error *err); /* twice is once */
+int kr_store_dependency_remove(
+	struct kr_store *store, const char *item, const char *on, struct kr_error *err);
+struct kr_dependency_rows {
+	struct kr_dependency_row *v; /* oldest first */
+	size_t n;
+};
+int kr_store_dependencies(struct kr_arena *arena, struct kr_store *store, const char *item,
+	struct kr_dependency_rows *out, struct kr_error *err);
+
 struct kr_mark_row {
 	const char *path, *kind;
 	const char *session, *note; /* NULL: none */

@@ -107,9 +107,27 @@ words_json(struct kr_arena *arena, const char *const *words)
 	return out;
 }
 
+/* Whole ids. One that was cancelled will never be completed. */
+static int
+find_dependencies(
+	struct kr_work *work, const char *const *words, struct kr_strs *out, struct kr_error *err)
+{
+	for (; words && *words; words++) {
+		struct kr_item_row on;
+
+		if (kr_store_item_get(work->arena, work->store, *words, &on, err) < 0)
+			return kr_wrap(err, "what the item is to depend on");
+		if (kr_work_is(&on, KR_STATUS_CANCELLED))
+			return kr_fail(err, KR_E_REFUSED, "item '%s' is cancelled: nothing can wait for it", on.id);
+		kr_strs_add(work->arena, out, on.id);
+	}
+	return 0;
+}
+
 struct filing {
 	struct kr_work *work;
 	struct kr_item_row *row;
+	struct kr_strs depends_on;
 };
 
 static int
@@ -120,6 +138,9 @@ file(void *context, struct kr_error *err)
 
 	if (kr_store_item_add(f->work->store, row, err) < 0)
 		return -1;
+	for (size_t i = 0; i < f->depends_on.n; i++)
+		if (kr_store_dependency_add(f->work->store, row->id, f->depends_on.v[i], err) < 0)
+			return -1;
 	return kr_work_event(f->work, row->id, "work_item_created",
 		json_pack("{s:s, s:s, s:s}", "title", row->title, "repo", row->repo, "chain_template", row->chain_id),
 		err);
@@ -129,14 +150,15 @@ int
 kr_work_file(
 	struct kr_work *work, const struct kr_work_new *want, struct kr_item_row *out, struct kr_error *err)
 {
-	struct filing filing = { work, out };
+	struct filing filing = { work, out, { 0 } };
 	struct kr_chain chain;
 	struct kr_where where;
 
 	if (check_title(want->title, err) < 0 ||
 		(want->description && *want->description &&
 			kr_work_check_text("the description", want->description, err) < 0) ||
-		kr_where_find(work->arena, &work->host.places, want->repo, &where, err) < 0)
+		kr_where_find(work->arena, &work->host.places, want->repo, &where, err) < 0 ||
+		find_dependencies(work, want->depends_on, &filing.depends_on, err) < 0)
 		return -1;
 	*out = (struct kr_item_row){
 		.id = make_id(work->arena, want->title, err),

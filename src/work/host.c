@@ -87,8 +87,8 @@ set_status(struct hosting *h, enum kr_status status, const char *stop, const cha
 
 /* ---- the start ---- */
 
-static int
-refuse_waiting(const struct kr_work_view *v, struct kr_error *err)
+int
+kr_work_may_go_on(const struct kr_work_view *v, struct kr_error *err)
 {
 	const char *id = v->row.id;
 
@@ -106,6 +106,17 @@ refuse_waiting(const struct kr_work_view *v, struct kr_error *err)
 		return kr_hint(err, "'kraft item retry %s' tries again, 'kraft item skip %s' goes past it", id, id);
 	}
 	return 0;
+}
+
+static int
+refuse_blocked(const struct kr_work_view *v, struct kr_error *err)
+{
+	const struct kr_dependency_row *on = kr_work_waits_for(v);
+
+	if (!on)
+		return 0;
+	kr_fail(err, KR_E_REFUSED, "item '%s' waits for item '%s', which is %s", v->row.id, on->id, on->status);
+	return kr_hint(err, "'kraft item unblock %s %s' lets it begin without", v->row.id, on->id);
 }
 
 /* Sessions that another host left unfinished: nobody knows how they ended, and their tasks run again. */
@@ -321,7 +332,8 @@ kr_work_host(struct kr_work *work, const char *id, bool show, void (*on_start)(v
 	if (kr_work_look(work, id, &h.v, err) < 0)
 		return -1;
 	lock = kr_work_lock(work, h.v.row.id, err);
-	if (lock < 0 || kr_work_look(work, h.v.row.id, &h.v, err) < 0 || refuse_waiting(&h.v, err) < 0)
+	if (lock < 0 || kr_work_look(work, h.v.row.id, &h.v, err) < 0 || kr_work_may_go_on(&h.v, err) < 0 ||
+		refuse_blocked(&h.v, err) < 0)
 		return -1;
 	catch_signals();
 	if (settle_sessions(&h, err) < 0 ||
@@ -334,81 +346,4 @@ kr_work_host(struct kr_work *work, const char *id, bool show, void (*on_start)(v
 		return -1;
 	kr_close_p(&lock);
 	return kr_work_notify(work, &h.v, err);
-}
-
-/* ---- in a process of its own ---- */
-
-struct word {
-	bool has_begun;
-	struct kr_error err;
-};
-
-static void
-tell_begun(void *context)
-{
-	const struct word word = { .has_begun = true };
-	int *fd = context;
-
-	(void)kr_write_all(*fd, &word, sizeof(word), NULL); /* nobody waits any more when it fails */
-	kr_close_p(fd);
-}
-
-static void
-be_host(struct kr_work *work, const char *id, const char *log, int word_fd)
-{
-	struct word word = { 0 };
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int log_fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	(void)setsid();
-	if (null_fd < 0 || log_fd < 0 || dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0)
-		kr_fail_errno(&word.err, KR_E_SYSTEM, errno, "cannot open '%s'", log);
-	else if (kr_store_open(work->host.places.run_dir, KR_STORE_WRITE, &work->store, &word.err) == 0 &&
-			 kr_work_host(work, id, false, tell_begun, &word_fd, &word.err) < 0 && word_fd < 0)
-		kr_error_print(&word.err, stderr, false);
-	if (word_fd >= 0)
-		(void)kr_write_all(word_fd, &word, sizeof(word), NULL);
-	kr_work_close(work);
-	_exit(word.err.code != 0);
-}
-
-int
-kr_work_detach(struct kr_work *work, const char *id, struct kr_error *err)
-{
-	struct kr_item_row row;
-	struct word word = { 0 };
-	const char *log;
-	size_t n = 0;
-	int ends[2];
-	pid_t pid;
-
-	if (kr_store_item_get(work->arena, work->store, id, &row, err) < 0)
-		return -1;
-	log = kr_work_path(work, row.id, ".host.log");
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
-	kr_work_close(work); /* as in task.c */
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		(void)close(ends[0]);
-		be_host(work, row.id, log, ends[1]);
-	}
-	(void)close(ends[1]);
-	while (pid > 0 && n < sizeof(word)) {
-		ssize_t got = read(ends[0], (char *)&word + n, sizeof(word) - n);
-
-		if (got == 0 || (got < 0 && errno != EINTR))
-			break;
-		n += got > 0 ? (size_t)got : 0;
-	}
-	(void)close(ends[0]);
-	if (kr_store_open(work->host.places.run_dir, KR_STORE_WRITE, &work->store, err) < 0)
-		return -1;
-	if (pid < 0 || n != sizeof(word))
-		return kr_fail(err, KR_E_SYSTEM, "no process could be started for item '%s'", row.id);
-	if (word.has_begun)
-		return 0;
-	*err = word.err;
-	return -1;
 }

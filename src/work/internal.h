@@ -27,8 +27,19 @@ int kr_work_lock(struct kr_work *work, const char *item, struct kr_error *err);
 /* The process that holds it, as it wrote it there; 0: none that is known and alive. */
 pid_t kr_work_host_pid(struct kr_work *work, const char *item);
 
+/* KR_E_REFUSED, with what a person can do, when there is nothing that it could go on with. */
+int kr_work_may_go_on(const struct kr_work_view *view, struct kr_error *err);
+
 /* A line of a person's: not empty, no control characters but tab and newline, at most 64 KiB. */
 int kr_work_check_text(const char *what, const char *text, struct kr_error *err);
+
+/* say.c: the item and its lock, for words that change where it stands: nobody walks it meanwhile. KR_E_REFUSED when it
+ * has ended. */
+int kr_work_look_alone(
+	struct kr_work *work, const char *id, struct kr_work_view *v, int *lock, struct kr_error *err);
+/* say.c: the row as it is to be, a mark (NULL: none) and an event, in one transaction. `data` is taken. */
+int kr_work_say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark,
+	const char *event, json_t *data, struct kr_error *err);
 
 /* calls.c: a kr_calls_fn, for the sessions of an item; context: its struct kr_work, without a store. */
 void kr_work_answer(

@@ -15,8 +15,8 @@ kr_status_name(enum kr_status status)
 	return status_names[status];
 }
 
-static bool
-has_status(const struct kr_item_row *row, enum kr_status status)
+bool
+kr_work_is(const struct kr_item_row *row, enum kr_status status)
 {
 	return strcmp(row->status, kr_status_name(status)) == 0;
 }
@@ -24,7 +24,7 @@ has_status(const struct kr_item_row *row, enum kr_status status)
 bool
 kr_work_has_ended(const struct kr_item_row *row)
 {
-	return has_status(row, KR_STATUS_COMPLETED) || has_status(row, KR_STATUS_CANCELLED);
+	return kr_work_is(row, KR_STATUS_COMPLETED) || kr_work_is(row, KR_STATUS_CANCELLED);
 }
 
 int
@@ -90,6 +90,7 @@ kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struc
 		kr_store_marks(work->arena, work->store, v->row.id, &v->marks, err) < 0 ||
 		kr_store_sessions(work->arena, work->store, v->row.id, &v->sessions, err) < 0 ||
 		kr_store_threads(work->arena, work->store, v->row.id, &v->threads, err) < 0 ||
+		kr_store_dependencies(work->arena, work->store, v->row.id, &v->dependencies, err) < 0 ||
 		find_next(work, v, err) < 0)
 		return -1;
 	v->is_hosted = kr_work_is_locked(work, v->row.id);
@@ -109,9 +110,18 @@ kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *er
 		const struct kr_item_row *row = &rows.v[out->n];
 
 		out->v[out->n] = (struct kr_work_brief){ *row,
-			has_status(row, KR_STATUS_ACTIVE) && kr_work_is_locked(work, row->id) };
+			kr_work_is(row, KR_STATUS_ACTIVE) && kr_work_is_locked(work, row->id) };
 	}
 	return 0;
+}
+
+const struct kr_dependency_row *
+kr_work_waits_for(const struct kr_work_view *v)
+{
+	for (size_t i = 0; i < v->dependencies.n; i++)
+		if (strcmp(v->dependencies.v[i].status, kr_status_name(KR_STATUS_COMPLETED)) != 0)
+			return &v->dependencies.v[i];
+	return NULL;
 }
 
 /* ---- in words ---- */
@@ -119,24 +129,24 @@ kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *er
 const char *
 kr_work_words(const struct kr_item_row *row, bool is_hosted)
 {
-	if (has_status(row, KR_STATUS_COMPLETED))
+	if (kr_work_is(row, KR_STATUS_COMPLETED))
 		return "done";
-	if (has_status(row, KR_STATUS_CANCELLED))
+	if (kr_work_is(row, KR_STATUS_CANCELLED))
 		return "cancelled";
-	if (has_status(row, KR_STATUS_ACTIVE))
+	if (kr_work_is(row, KR_STATUS_ACTIVE))
 		return is_hosted ? "running" : "cut off";
-	if (has_status(row, KR_STATUS_NEEDS_HUMAN))
+	if (kr_work_is(row, KR_STATUS_NEEDS_HUMAN))
 		return strcmp(row->stop, "failed") == 0 || strcmp(row->stop, "config") == 0 ||
 					   strcmp(row->stop, "infra") == 0
 				   ? "failed"
 				   : "needs you";
-	return "paused";
+	return row->status; /* paused, queued, blocked */
 }
 
 const char *
 kr_work_gate(const struct kr_item_row *row)
 {
-	return has_status(row, KR_STATUS_NEEDS_HUMAN) && strcmp(row->stop, "gate") == 0 ? row->place : NULL;
+	return kr_work_is(row, KR_STATUS_NEEDS_HUMAN) && strcmp(row->stop, "gate") == 0 ? row->place : NULL;
 }
 
 /* ---- as JSON ---- */
@@ -203,7 +213,12 @@ json_t *
 kr_work_json(const struct kr_work_view *v)
 {
 	json_t *item = kr_work_row_json(&v->row, v->is_hosted), *sessions = json_array();
+	json_t *dependencies = json_array();
 
+	for (size_t i = 0; i < v->dependencies.n; i++)
+		json_array_append_new(dependencies, json_pack("{s:s, s:s}", "id", v->dependencies.v[i].id, "status",
+												v->dependencies.v[i].status));
+	json_object_set_new(item, "depends_on", dependencies);
 	for (size_t i = 0; i < v->sessions.n; i++)
 		json_array_append_new(sessions, session_json(&v->sessions.v[i]));
 	json_object_set_new(item, "sessions", sessions);

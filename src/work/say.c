@@ -49,9 +49,8 @@ write_word(void *context, struct kr_error *err)
 	return kr_work_event(w->work, w->row->id, w->event, kr_steal(w->data), err);
 }
 
-/* `data` is taken. */
-static int
-say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark, const char *event,
+int
+kr_work_say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark, const char *event,
 	json_t *data, struct kr_error *err)
 {
 	struct word word = { work, row, mark, event, data };
@@ -61,9 +60,8 @@ say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mar
 	return result;
 }
 
-/* For words that change where it stands: nobody walks it meanwhile. */
-static int
-look_alone(struct kr_work *work, const char *id, struct kr_work_view *v, int *lock, struct kr_error *err)
+int
+kr_work_look_alone(struct kr_work *work, const char *id, struct kr_work_view *v, int *lock, struct kr_error *err)
 {
 	if (kr_work_look(work, id, v, err) < 0)
 		return -1;
@@ -124,7 +122,7 @@ pass_gate(struct kr_work *work, const char *id, bool approve, const char *note, 
 	const char *gate;
 	struct kr_mark_row mark;
 
-	if (look_alone(work, id, &v, &lock, err) < 0 || check_gate(&v, err) < 0 ||
+	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || check_gate(&v, err) < 0 ||
 		(approve && check_threads(&v, err) < 0))
 		return -1;
 	gate = v.chain.nodes[v.next.node].id;
@@ -139,7 +137,7 @@ pass_gate(struct kr_work *work, const char *id, bool approve, const char *note, 
 	v.row.place = node_id(&v.chain, approve ? v.next.node + 1 : v.chain.nodes[v.next.node].reject_to);
 	if (!approve)
 		v.row.steer = note;
-	return say(work, &v.row, &mark, approve ? "gate_approved" : "gate_rejected",
+	return kr_work_say(work, &v.row, &mark, approve ? "gate_approved" : "gate_rejected",
 		json_pack("{s:s, s:s, s:s?}", "gate", gate, "by", "human", "note", note), err);
 }
 
@@ -165,7 +163,7 @@ kr_work_retry(struct kr_work *work, const char *id, const char *path, const char
 	struct kr_mark_row mark;
 
 	if ((steer && kr_work_check_text("the steer", steer, err) < 0) ||
-		look_alone(work, id, &v, &lock, err) < 0)
+		kr_work_look_alone(work, id, &v, &lock, err) < 0)
 		return -1;
 	if (strcmp(v.row.status, kr_status_name(KR_STATUS_NEEDS_HUMAN)) != 0) {
 		kr_fail(err, KR_E_REFUSED, "item '%s' is %s: nothing of it failed", v.row.id, v.row.status);
@@ -182,7 +180,7 @@ kr_work_retry(struct kr_work *work, const char *id, const char *path, const char
 	mark = (struct kr_mark_row){
 		.path = path, .kind = kr_mark_name(KR_MARK_RETRIED), .run = v.row.run, .ms = kr_now_ms()
 	};
-	return say(work, &v.row, &mark, "work_item_retried",
+	return kr_work_say(work, &v.row, &mark, "work_item_retried",
 		json_pack("{s:s, s:s?, s:s}", "path", path, "steer", steer, "by", "human"), err);
 }
 
@@ -193,7 +191,7 @@ kr_work_skip(struct kr_work *work, const char *id, const char *path, const char 
 	struct kr_work_view v;
 	struct kr_mark_row mark;
 
-	if (look_alone(work, id, &v, &lock, err) < 0)
+	if (kr_work_look_alone(work, id, &v, &lock, err) < 0)
 		return -1;
 	if (!path && v.next.kind != KR_NEXT_COMPLETE)
 		path = v.chain.nodes[v.next.node].id;
@@ -203,7 +201,7 @@ kr_work_skip(struct kr_work *work, const char *id, const char *path, const char 
 	mark = (struct kr_mark_row){
 		.path = path, .kind = kr_mark_name(KR_MARK_SKIPPED), .note = note, .run = v.row.run, .ms = kr_now_ms()
 	};
-	return say(work, &v.row, &mark, "scope_skipped",
+	return kr_work_say(work, &v.row, &mark, "scope_skipped",
 		json_pack("{s:s, s:s?, s:s}", "path", path, "note", note, "by", "human"), err);
 }
 
@@ -213,10 +211,10 @@ kr_work_steer(struct kr_work *work, const char *id, const char *text, struct kr_
 	kr_auto_fd int lock = -1;
 	struct kr_work_view v;
 
-	if (kr_work_check_text("the steer", text, err) < 0 || look_alone(work, id, &v, &lock, err) < 0)
+	if (kr_work_check_text("the steer", text, err) < 0 || kr_work_look_alone(work, id, &v, &lock, err) < 0)
 		return -1;
 	v.row.steer = text;
-	return say(work, &v.row, NULL, "steer_context_set", json_pack("{s:s}", "steer", text), err);
+	return kr_work_say(work, &v.row, NULL, "steer_context_set", json_pack("{s:s}", "steer", text), err);
 }
 
 int
@@ -229,13 +227,26 @@ kr_work_end(
 
 	KR_BUG_IF(!completed && status != KR_STATUS_CANCELLED);
 	if ((reason && kr_work_check_text("the reason", reason, err) < 0) ||
-		look_alone(work, id, &v, &lock, err) < 0)
+		kr_work_look_alone(work, id, &v, &lock, err) < 0)
 		return -1;
 	pause_row(&v.row);
 	v.row.status = kr_status_name(status);
 	v.row.reason = reason ? reason : "";
-	return say(work, &v.row, NULL, completed ? "work_item_manually_completed" : "work_item_cancelled",
+	return kr_work_say(work, &v.row, NULL, completed ? "work_item_manually_completed" : "work_item_cancelled",
 		json_pack("{s:s?, s:s}", "reason", reason, "by", "human"), err);
+}
+
+/* Nobody is at it yet. */
+static int
+pause_waiting(struct kr_work *work, const char *id, struct kr_error *err)
+{
+	kr_auto_fd int lock = -1;
+	struct kr_work_view v;
+
+	if (kr_work_look_alone(work, id, &v, &lock, err) < 0)
+		return -1;
+	pause_row(&v.row);
+	return kr_work_say(work, &v.row, NULL, "work_item_paused", json_object(), err);
 }
 
 int
@@ -246,6 +257,8 @@ kr_work_pause(struct kr_work *work, const char *id, struct kr_error *err)
 
 	if (kr_store_item_get(work->arena, work->store, id, &row, err) < 0)
 		return -1;
+	if (kr_work_is(&row, KR_STATUS_QUEUED) || kr_work_is(&row, KR_STATUS_BLOCKED))
+		return pause_waiting(work, row.id, err);
 	host = kr_work_host_pid(work, row.id);
 	if (!host)
 		return kr_fail(err, KR_E_REFUSED, "nobody is at item '%s': it is %s", row.id, row.status);

@@ -7,7 +7,7 @@
  *     look.c   an item with all that belongs to it              task.c   one task as a session of kr_run
  *     say.c    what only a person may say, and comments         walk.c   what comes next (pure)
  *     notify.c telling who is not looking                       brief.c  what an agent is told (pure)
- *     archive.c   what ended items left, and its removal
+ *     archive.c   what ended items left, and its removal    queue.c   going on in the background
  */
 #ifndef KR_WORK_WORK_H
 #define KR_WORK_WORK_H
@@ -22,6 +22,8 @@
 /* status, name in the store and in JSON */
 #define KR_STATUSES(X)            \
 	X(PAUSED, "paused")           \
+	X(QUEUED, "queued")           \
+	X(BLOCKED, "blocked")         \
 	X(ACTIVE, "active")           \
 	X(NEEDS_HUMAN, "needs_human") \
 	X(COMPLETED, "completed")     \
@@ -32,6 +34,7 @@ enum kr_status {
 #undef X
 };
 const char *kr_status_name(enum kr_status status);
+bool kr_work_is(const struct kr_item_row *row, enum kr_status status);
 bool kr_work_has_ended(const struct kr_item_row *row); /* completed or cancelled */
 
 struct kr_work {
@@ -51,6 +54,7 @@ struct kr_work_view {
 	struct kr_mark_rows marks;
 	struct kr_session_rows sessions;
 	struct kr_thread_rows threads;
+	struct kr_dependency_rows dependencies;
 	struct kr_next next;
 	bool is_hosted; /* a process is at it now */
 };
@@ -66,6 +70,9 @@ struct kr_work_list {
 	size_t n;
 };
 int kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *err);
+
+/* The first of those that it waits for; NULL: it need not wait. */
+const struct kr_dependency_row *kr_work_waits_for(const struct kr_work_view *view);
 
 /* Whether a process is at it. */
 bool kr_work_is_locked(struct kr_work *work, const char *item);
@@ -87,6 +94,7 @@ struct kr_work_new {
 		*repo; /* description may be NULL; repo: a path in a connected checkout, NULL: where we stand */
 	const char *chain, *base;  /* NULL: the repository's, else "default"; where the checkout stands */
 	const char *const *worker; /* words that run in place of agents; NULL or empty: none */
+	const char *const *depends_on; /* ids, or beginnings of them, that only one has; NULL or empty: none */
 };
 /* Paused; id is made of the title. */
 int kr_work_file(
@@ -158,8 +166,37 @@ int kr_work_archive(
  */
 int kr_work_host(struct kr_work *work, const char *id, bool show, void (*on_start)(void *context),
 	void *context, struct kr_error *err);
-/* The same in a process of its own that outlives us; returns when it has begun, or with why it could not. */
-int kr_work_detach(struct kr_work *work, const char *id, struct kr_error *err);
+
+/* ---- queue.c ---- */
+
+/*
+ * Lets the item go on in the background. A running server does it, when there is a slot (QUEUED until then) and
+ * what it depends on is complete (BLOCKED until then); without a server it begins at once in a process that
+ * outlives us, and this returns when it has begun, or with why it could not. Errors as of kr_work_host.
+ */
+int kr_work_go_on(struct kr_work *work, const char *id, struct kr_error *err);
+/* Whether a server keeps this store's items now. */
+bool kr_work_has_server(const struct kr_work *work);
+const char *kr_work_server_path(struct kr_arena *arena, const struct kr_places *places); /* os/owner.h */
+/* A BLOCKED item that need not wait any more is QUEUED. */
+int kr_work_requeue(struct kr_work *work, const char *id, struct kr_error *err);
+/* It no longer waits for this one (any beginning of its id); NULL: for none. KR_E_REFUSED when it did not. */
+int kr_work_unblock(struct kr_work *work, const char *id, const char *dependency, struct kr_error *err);
+/* No host stays at it: it stops (infra) until a person starts it again. */
+int kr_work_give_up(struct kr_work *work, const char *id, const char *reason, struct kr_error *err);
+
+/* A host in a process of its own: this program's `item start --hosted`, its output in the item's .host.log. */
+struct kr_work_child {
+	pid_t pid;
+	int word_fd; /* close it; kr_work_child_word reads it */
+};
+/* within: words that go before the program's ("systemd-run", ...); NULL: none. */
+int kr_work_spawn(struct kr_work *work, const char *id, const char *const *within, struct kr_work_child *out,
+	struct kr_error *err);
+/* What it said: true when it has begun; else err says why not. Waits for it where word_fd does. */
+bool kr_work_child_word(int word_fd, struct kr_error *err);
+/* Of that process, once: it has begun (err NULL), or why not. */
+void kr_work_tell_word(const struct kr_error *err);
 
 /* ---- notify.c ---- */
 
