@@ -21,6 +21,9 @@
 	X(WALL, "wall", 125)             /* a wall that was asked for cannot be raised */              \
 	X(UNSUPPORTED, "unsupported", 125) /* not built into this kraft, or not on this system */      \
 	X(NOT_FOUND, "not_found", 1)     /* what the person named does not exist */                    \
+	X(LOGIN, "login", 4)             /* a login or token is missing, or wrong */                   \
+	X(SERVER, "server", 6)           /* no server is running, or it cannot be reached */           \
+	X(TIMEOUT, "timeout", 8)         /* what was waited for did not come in its time */            \
 	X(BUSY, "busy", 125)             /* another session holds it */                                \
 	X(LIMIT, "limit", 125)           /* a named limit was passed */                                \
 	X(GIT, "git", 125)               /* a git run failed */                                        \

@@ -43,6 +43,11 @@
 	X(repo_list)       \
 	X(repo_disconnect) \
 	X(repo_path)       \
+	X(admin_start)     \
+	X(admin_stop)      \
+	X(admin_restart)   \
+	X(admin_health)    \
+	X(admin_reload)    \
 	X(admin_doctor)    \
 	X(admin_chains)    \
 	X(admin_notify)    \

@@ -89,7 +89,9 @@ main(int argc, char **argv)
 
 	open_missing_streams();
 	(void)signal(SIGCHLD, SIG_DFL); /* ignored by who started us, there would be no child to wait for */
-	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+	if (argc < 2)
+		return close_stdout(dispatch(2, (char *[]){ (char[]){ "admin" }, (char[]){ "start" }, NULL }));
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return close_stdout(help(0, NULL));
 	if (strcmp(argv[1], "help") == 0)
 		return close_stdout(help(n - 1, words + 1));

@@ -8,14 +8,19 @@
 #include "git/git.h"
 
 int
+kr_work_refuse_session(struct kr_error *err)
+{
+	if (!getenv("KRAFT_SESSION_ID"))
+		return 0;
+	kr_fail(err, KR_E_REFUSED, "this is for a person, and KRAFT_SESSION_ID says that a session asks");
+	return kr_hint(err, "type it in a terminal of your own");
+}
+
+int
 kr_work_open_for_person(struct kr_arena *arena, struct kr_work *out, struct kr_error *err)
 {
 	*out = (struct kr_work){ .arena = arena };
-	if (getenv("KRAFT_SESSION_ID")) {
-		kr_fail(err, KR_E_REFUSED, "this is for a person, and KRAFT_SESSION_ID says that a session asks");
-		return kr_hint(err, "type it in a terminal of your own");
-	}
-	return kr_work_open(arena, out, err);
+	return kr_work_refuse_session(err) < 0 ? -1 : kr_work_open(arena, out, err);
 }
 
 static const char *

@@ -17,6 +17,8 @@ struct kr_access {
 
 int kr_access_load(
 	struct kr_arena *arena, const struct kr_places *places, struct kr_access *out, struct kr_error *err);
+/* Whether it may be bound: KR_E_REFUSED for another address than loopback without a password. */
+int kr_access_check(const struct kr_access *access, struct kr_error *err);
 /* Whether the address is this machine's loopback. */
 bool kr_access_is_loopback(const struct kr_access *access);
 

@@ -32,6 +32,7 @@ enum kr_status {
 #define X(status, name) KR_STATUS_##status,
 	KR_STATUSES(X)
 #undef X
+		KR_STATUS_COUNT
 };
 const char *kr_status_name(enum kr_status status);
 bool kr_work_is(const struct kr_item_row *row, enum kr_status status);
