@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/view.h"
+#include "cli/work.h"
 #include "os/host.h"
 #include "session/facts.h"
 #include "session/log.h"
@@ -349,6 +350,71 @@ complete_id(struct kr_arena *arena, const struct kr_host *host, const char *star
 	return id ? id : start;
 }
 
+/* The item whose id begins so; NULL: none, or more than one. */
+static const char *
+item_of(struct kr_arena *arena, const struct kr_host *host, const char *start)
+{
+	struct kr_store *store = NULL;
+	struct kr_item_row row = { 0 };
+
+	if (kr_store_open(host->places.run_dir, KR_STORE_READ, &store, NULL) == 0 &&
+		kr_store_item_get(arena, store, start, &row, NULL) < 0)
+		row.id = NULL;
+	kr_store_close(store);
+	return row.id;
+}
+
+static bool
+is_at_work(struct kr_arena *arena, const struct kr_host *host, const char *item)
+{
+	struct kr_work work = { .arena = arena, .host = *host };
+
+	return kr_work_is_locked(&work, item);
+}
+
+/* The oldest of the item's sessions that began after `after` (NULL: that runs, else the newest). */
+static const char *
+next_session(
+	struct kr_arena *arena, const struct kr_host *host, const char *item, const char *after, struct kr_error *err)
+{
+	struct kr_session_list list;
+	size_t i = 0;
+
+	if (!after)
+		return choose_session(arena, host, item, true, err);
+	if (kr_session_list(arena, host->places.run_dir, item, &list, err) < 0)
+		return NULL;
+	while (i < list.n && strcmp(list.v[i].facts.id, after) != 0)
+		i++;
+	return i && i < list.n ? list.v[i - 1].facts.id : NULL;
+}
+
+/* One session after the other, while a host is at the item. */
+static int
+follow_item(struct kr_arena *arena, const struct kr_host *host, const char *item, struct show *show,
+	struct kr_error *err)
+{
+	for (const char *last = NULL;;) {
+		const bool goes_on = is_at_work(arena, host, item);
+		const char *id = next_session(arena, host, item, last, err);
+		kr_auto_fd int folder = id ? kr_session_folder_open(host->places.run_dir, id, err) : -1;
+
+		if (!last && goes_on && err->code == KR_E_NOT_FOUND)
+			*err = (struct kr_error){ 0 }; /* its first is about to begin */
+		if (err->code || (!id && !goes_on) || ferror(stdout))
+			return err->code ? -1 : 0;
+		if (!id) {
+			(void)poll(NULL, 0, FOLLOW_MS);
+			continue;
+		}
+		if (show->form == FORM_TEXT)
+			printf("[kraft] session %s\n", id);
+		if (show_log(folder, show, true, err) < 0)
+			return -1;
+		last = id;
+	}
+}
+
 static int
 choose_form(const struct kr_parsed *parsed, struct show *show, struct kr_error *err)
 {
@@ -367,7 +433,7 @@ static int
 logs(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
 	struct show *show = kr_arena_new(arena, struct show);
-	const char *id = parsed->word_count ? parsed->words[0] : NULL;
+	const char *id = parsed->word_count ? parsed->words[0] : NULL, *item = parsed->value[LOGS_ITEM];
 	kr_auto_fd int folder = -1;
 	struct kr_host host;
 
@@ -375,10 +441,12 @@ logs(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *er
 		return kr_fail(err, KR_E_USAGE, "name a session or an item, not both");
 	if (choose_form(parsed, show, err) < 0 || kr_host_gather(arena, &host, err) < 0)
 		return -1;
-	if (id)
+	if (id && !(item = item_of(arena, &host, id)))
 		id = complete_id(arena, &host, id, err);
+	else if (item && parsed->value[LOGS_FOLLOW])
+		return follow_item(arena, &host, item, show, err);
 	else
-		id = choose_session(arena, &host, parsed->value[LOGS_ITEM], parsed->value[LOGS_FOLLOW] != NULL, err);
+		id = choose_session(arena, &host, item, parsed->value[LOGS_FOLLOW] != NULL, err);
 	folder = id ? kr_session_folder_open(host.places.run_dir, id, err) : -1;
 	if (folder < 0)
 		return -1;
@@ -387,10 +455,11 @@ logs(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *er
 
 const struct kr_command kr_cmd_view_logs = {
 	.name = "view logs",
-	.usage = "[OPTIONS] [SESSION]",
+	.usage = "[OPTIONS] [SESSION|ITEM]",
 	.summary = "print what a session said",
 	.help =
-		"The beginning of a session's id is enough where no other has it. Without one: the newest session,\n"
+		"The beginning of an id is enough where no other has it. Of an item: its newest session, or with\n"
+		"--follow one session after the other while it goes on. Without a word: the newest session of all,\n"
 		"or with --follow the newest that still runs. Colours are left out, and everything else that could\n"
 		"steer a terminal is made visible as \\xNN. The log keeps the beginning and the end of long output;\n"
 		"what is missing in between is marked.",

@@ -203,6 +203,21 @@ def _(t):
     t.attack(told.code == 0 and again + " paused" in told.out and gone(here, 5) and home.words(again) == "paused", "with --sessions it is paused", told)
 
 
+@promise("ITM-01", "logs -f ITEM shows one session after the other until nobody is at it; the item may be left out of it and shortened")
+def _(t):
+    home = Served()
+    home.chain("k", node("one", task("a", "sh -c 'echo first; sleep 1'"), task("b", "sh -c 'sleep 0.5; echo second'")), GATE)
+    home.serve()
+    item = home.create("told", "--chain", "k", "--autostart")
+    t.works(home.becomes(item, "running"), "it runs")
+    told = home.kraft("view", "logs", "-f", item[:-1], timeout=30)
+    t.works(told.code == 0 and [l for l in told.lines if not l.startswith("[kraft]")] == ["first", "second"], "both, in order", told)
+    t.works(len([l for l in told.lines if l.startswith("[kraft] session ")]) == 2, "each with its session", told)
+    told = home.kraft("view", "logs", item)
+    t.control(told.lines == ["second"], "without -f the newest", told)
+    t.attack(home.kraft("view", "logs", "no-such").code == 7, "what is not there: 7")
+
+
 @promise("OS-LIM-01 LIFE-10", "as part of a service each host is put into a scope of its own, or the log says that it cannot be")
 def _(t):
     home = Served()
