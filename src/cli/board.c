@@ -183,8 +183,7 @@ read_rows(struct kr_board *board, struct kr_error *err)
 
 	if (kr_store_events(board->store, &refusals, count_refusal, board, err) < 0)
 		return -1;
-	result = kr_store_items_except(&arena, board->store, kr_status_name(KR_STATUS_COMPLETED),
-		kr_status_name(KR_STATUS_CANCELLED), &items, err);
+	result = kr_work_rows(&arena, board->store, &items, err);
 	rows = kr_arena_alloc(&arena, (items.n + 1) * sizeof(*rows));
 	for (size_t i = 0; result == 0 && i < items.n; i++)
 		result = fill_row(board, &items.v[i], &rows[i], err);

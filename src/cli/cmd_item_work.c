@@ -361,6 +361,60 @@ const struct kr_command kr_cmd_item_cancel = {
 	.run = cancel,
 };
 
+static int
+abandon(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct call c;
+	int result = begin(&c, arena, parsed, parsed->words[0], err);
+
+	if (result == 0)
+		result = kr_work_abandon(&c.work, c.id, parsed->value[END_REASON], err);
+	return end(&c, result == 0 ? tell(&c, err) : result);
+}
+
+const struct kr_command kr_cmd_item_abandon = {
+	.name = "item abandon",
+	.usage = "[OPTIONS] ITEM",
+	.summary = "give an item up and remove what it left",
+	.help = "Its worktree with what was not committed, its home and its logs go; its branch stays.",
+	.options = end_options,
+	.words_min = 1,
+	.words_max = 1,
+	.run = abandon,
+};
+
+static int
+archive(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct kr_leftovers l;
+	struct call c;
+	int result = begin(&c, arena, parsed, parsed->words[0], err);
+
+	if (result == 0)
+		result = kr_work_leftovers_of(&c.work, c.id, &l, err);
+	if (result == 0 && !kr_work_has_ended(&l.row)) {
+		kr_fail(err, KR_E_REFUSED, "item '%s' is %s: only what has ended is archived", c.id, l.row.status);
+		result = kr_hint(err, "'kraft item abandon %s' gives it up", c.id);
+	}
+	if (result == 0 && l.kept)
+		result = kr_fail(err, KR_E_REFUSED, "item '%s' has to stay: %s", c.id, l.kept);
+	if (result == 0)
+		result = kr_work_archive(&c.work, &l, parsed->value[END_REASON] ? parsed->value[END_REASON] : "by hand", err);
+	return end(&c, result == 0 ? tell(&c, err) : result);
+}
+
+const struct kr_command kr_cmd_item_archive = {
+	.name = "item archive",
+	.usage = "[OPTIONS] ITEM",
+	.summary = "remove what an item that has ended left",
+	.help = "Its worktree with what was not committed, its home and its logs go; its branch, the item and its\n"
+			"events stay. 'kraft admin prune' does so for all that ended long enough ago.",
+	.options = end_options,
+	.words_min = 1,
+	.words_max = 1,
+	.run = archive,
+};
+
 /* ---- threads ---- */
 
 enum { COMMENT_FILE, COMMENT_LINE, COMMENT_MUST_FIX };

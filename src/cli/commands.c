@@ -35,6 +35,8 @@
 	X(item_reopen)     \
 	X(item_complete)   \
 	X(item_cancel)     \
+	X(item_abandon)    \
+	X(item_archive)    \
 	X(item_list)       \
 	X(item_merge)      \
 	X(item_push)       \

@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "git/git.h"
 #include "os/host.h"
+#include "server/server.h"
 
 enum { DISK_FAIL_MIB = 100, DISK_WARN_MIB = 2048, GIT_MAJOR = 2, GIT_MINOR = 31 };
 
@@ -283,6 +284,23 @@ check_user_manager(struct kr_doctor *d)
 			"no systemd user manager answers; 'kraft run' does not need one");
 }
 
+/* OS-LIM-01 */
+static void
+check_server(struct kr_doctor *d)
+{
+	struct kr_server_seen server;
+
+	if (kr_server_find(d->arena, &d->host.places, &server, NULL) < 0)
+		kr_doctor_add(d, "server", KR_VERDICT_SKIP, "", "none is running; every command works without");
+	else if (server.ends_hosts)
+		kr_doctor_add(d, "server", KR_VERDICT_WARN,
+			"let a systemd user manager answer (loginctl enable-linger), or start it from a shell",
+			"process %d at %s is part of a service and can make no scope: a restart of the service ends what runs",
+			server.pid, server.url);
+	else
+		kr_doctor_add(d, "server", KR_VERDICT_OK, "", "process %d at %s", server.pid, server.url);
+}
+
 bool
 kr_doctor_host(struct kr_doctor *d)
 {
@@ -303,5 +321,6 @@ kr_doctor_host(struct kr_doctor *d)
 	check_sandbox(d);
 	check_inode_caps(d);
 	check_user_manager(d);
+	check_server(d);
 	return true;
 }

@@ -25,7 +25,9 @@ kr_server_find(
 		kr_fail(err, KR_E_SERVER, "no server is running on '%s'", places->run_dir);
 		return kr_hint(err, "'kraft admin start --detach' starts one");
 	}
-	*out = (struct kr_server_seen){ .pid = (int)owner.pid, .url = kr_arena_dup(arena, owner.note) };
+	*out = (struct kr_server_seen){ .pid = (int)owner.pid,
+		.url = kr_arena_dup_n(arena, owner.note, strcspn(owner.note, " ")),
+		.ends_hosts = strstr(owner.note, KR_SERVER_ENDS_HOSTS) != NULL };
 	return 0;
 }
 

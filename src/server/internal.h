@@ -9,6 +9,9 @@
 #include "server/server.h"
 #include "work/work.h"
 
+/* Behind the URL in the note of the server's lock. */
+#define KR_SERVER_ENDS_HOSTS " ends-hosts"
+
 /* A line of the server's own, on stderr, with the time. */
 void kr_server_log(const char *fmt, ...) KR_PRINTF(1, 2);
 
@@ -23,14 +26,16 @@ const char *kr_listen_url(struct kr_arena *arena, const char *address, unsigned 
 
 /*
  * The words that put a program into a systemd scope of its own, where we are part of a service and a user manager
- * answers: a restart of the service then ends no host. NULL: none is needed, or none can be had (said on stderr).
+ * answers: a restart of the service then ends no host. NULL: none is needed, or, with *ends_hosts, none can be had (said on
+ * stderr).
  */
-const char *const *kr_scope_words(struct kr_arena *arena);
+const char *const *kr_scope_words(struct kr_arena *arena, bool *ends_hosts);
 
 /* ---- keeper.c: the choice of keep.h, carried out ---- */
 
 struct kr_keeper;
-struct kr_keeper *kr_keeper_open(const struct kr_host *host);
+/* within: words that go before a host's (scope.c); borrowed. NULL: none. */
+struct kr_keeper *kr_keeper_open(const struct kr_host *host, const char *const *within);
 void kr_keeper_close(struct kr_keeper *keeper);
 /* At most so many hosts. */
 void kr_keeper_set_slots(struct kr_keeper *keeper, unsigned slots);

@@ -39,7 +39,6 @@ struct stamp {
 
 struct kr_keeper {
 	struct kr_host host;
-	struct kr_arena arena; /* of `within` */
 	const char *const *within;
 	struct child *children;
 	struct trouble *troubles;
@@ -50,12 +49,12 @@ struct kr_keeper {
 };
 
 struct kr_keeper *
-kr_keeper_open(const struct kr_host *host)
+kr_keeper_open(const struct kr_host *host, const char *const *within)
 {
 	struct kr_keeper *keeper = kr_xcalloc(1, sizeof(*keeper));
 
 	keeper->host = *host;
-	keeper->within = kr_scope_words(&keeper->arena);
+	keeper->within = within;
 	return keeper;
 }
 
@@ -83,7 +82,6 @@ kr_keeper_close(struct kr_keeper *keeper)
 		free(keeper->troubles);
 		keeper->troubles = next;
 	}
-	kr_arena_fini(&keeper->arena);
 	free(keeper);
 }
 
@@ -223,8 +221,7 @@ read_items(struct kr_keeper *keeper, struct kr_work *work, struct kr_keep **out,
 	struct kr_keep *items;
 	size_t n = 0;
 
-	if (kr_store_items_except(work->arena, work->store, kr_status_name(KR_STATUS_COMPLETED),
-			kr_status_name(KR_STATUS_CANCELLED), &rows, err) < 0)
+	if (kr_work_rows(work->arena, work->store, &rows, err) < 0)
 		return -1;
 	items = kr_arena_alloc(work->arena, (rows.n + 1) * sizeof(*items));
 	for (size_t i = 0; i < rows.n; i++) {

@@ -49,7 +49,7 @@ try_one(struct kr_arena *arena, const char *argv[])
 }
 
 const char *const *
-kr_scope_words(struct kr_arena *arena)
+kr_scope_words(struct kr_arena *arena, bool *ends_hosts)
 {
 	const char *words[WORDS + 2] = { find_program(arena), "--user", "--scope", "--quiet",
 		"--collect", "--" };
@@ -58,6 +58,7 @@ kr_scope_words(struct kr_arena *arena)
 	if (!getenv("INVOCATION_ID"))
 		return NULL;
 	why = try_one(arena, words);
+	*ends_hosts = why != NULL;
 	if (why) {
 		kr_server_log("a restart of this service will end what runs: no scope can be made for it, %s", why);
 		return NULL;

@@ -221,8 +221,10 @@ static int
 begin(struct server *s, const struct kr_server_want *want, struct kr_error *err)
 {
 	struct kr_store *store = NULL;
+	const char *const *within;
+	bool ends_hosts = false;
+	const char *url, *note;
 	unsigned slots;
-	const char *url;
 
 	if (kr_host_gather(&s->arena, &s->host, err) < 0 || kr_host_prepare_dirs(&s->host, err) < 0 ||
 		load(&s->arena, &s->host, want, &s->access, &slots, err) < 0 || take_store(s, err) < 0 ||
@@ -232,13 +234,17 @@ begin(struct server *s, const struct kr_server_want *want, struct kr_error *err)
 	if (kr_api_token(&s->arena, &s->host.places, &s->api.token, err) < 0)
 		return -1;
 	s->listener = kr_listen(s->access.bind, s->access.port, &s->access.port, err);
+	if (s->listener < 0)
+		return -1;
 	url = kr_listen_url(&s->arena, s->access.bind, s->access.port);
-	if (s->listener < 0 || watch_signals(s, err) < 0 || kr_owner_tell(s->owner, url, err) < 0)
+	within = kr_scope_words(&s->arena, &ends_hosts);
+	note = kr_arena_printf(&s->arena, "%s%s", url, ends_hosts ? KR_SERVER_ENDS_HOSTS : "");
+	if (watch_signals(s, err) < 0 || kr_owner_tell(s->owner, note, err) < 0)
 		return -1;
 	s->api.access = &s->access;
 	s->api.health.pid = (int)getpid();
 	s->api.health.started_ms = kr_now_ms();
-	s->keeper = kr_keeper_open(&s->host);
+	s->keeper = kr_keeper_open(&s->host, within);
 	kr_keeper_set_slots(s->keeper, slots);
 	kr_server_log("listening on %s; %u items at a time", url, slots);
 	if (want->on_ready)

@@ -33,6 +33,7 @@ int kr_server_run(const struct kr_server_want *want, struct kr_error *err);
 struct kr_server_seen {
 	int pid;
 	const char *url;
+	bool ends_hosts; /* it is part of a service whose restart ends what runs (OS-LIM-01) */
 };
 int kr_server_find(struct kr_arena *arena, const struct kr_places *places, struct kr_server_seen *out,
 	struct kr_error *err);

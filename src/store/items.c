@@ -117,14 +117,14 @@ kr_store_items(struct kr_arena *arena, struct kr_store *store, struct kr_item_ro
 }
 
 int
-kr_store_items_except(struct kr_arena *arena, struct kr_store *store, const char *status,
-	const char *or_status, struct kr_item_rows *out, struct kr_error *err)
+kr_store_items_except(struct kr_arena *arena, struct kr_store *store, const char *const statuses[3],
+	struct kr_item_rows *out, struct kr_error *err)
 {
 	struct kr_rows rows;
 
 	if (kr_rows_read(arena, store, err, sizeof(*out->v), &rows, read_item,
-			ITEM_COLUMNS("''", "''") "WHERE status NOT IN (?1, ?2) ORDER BY created_ms, id", "tt", status,
-			or_status) < 0)
+			ITEM_COLUMNS("''", "''") "WHERE status NOT IN (?1, ?2, ?3) ORDER BY created_ms, id", "ttt",
+			statuses[0], statuses[1], statuses[2]) < 0)
 		return -1;
 	*out = (struct kr_item_rows){ rows.v, rows.n };
 	return 0;

@@ -41,9 +41,9 @@ struct kr_item_rows {
 int kr_store_items(
 	struct kr_arena *arena, struct kr_store *store, struct kr_item_rows *out, struct kr_error *err);
 
-/* Those of neither status. */
-int kr_store_items_except(struct kr_arena *arena, struct kr_store *store, const char *status,
-	const char *or_status, struct kr_item_rows *out, struct kr_error *err);
+/* Those of none of these three statuses. */
+int kr_store_items_except(struct kr_arena *arena, struct kr_store *store, const char *const statuses[3],
+	struct kr_item_rows *out, struct kr_error *err);
 
 /* What has to be completed before an item begins, and how it stands now. */
 struct kr_dependency_row {

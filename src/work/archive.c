@@ -161,6 +161,19 @@ kr_work_leftovers(
 	return 0;
 }
 
+int
+kr_work_leftovers_of(struct kr_work *work, const char *id, struct kr_leftovers *out, struct kr_error *err)
+{
+	struct kr_session_list sessions;
+	struct kr_item_row row;
+
+	if (kr_store_item_get(work->arena, work->store, id, &row, err) < 0 ||
+		kr_session_list(work->arena, work->host.places.run_dir, row.id, &sessions, err) < 0)
+		return -1;
+	*out = (struct kr_leftovers){ .row = row };
+	return look_at(work, &row, &sessions, out, err) < 0 ? -1 : 0;
+}
+
 /* ---- removing it ---- */
 
 static int
@@ -226,4 +239,18 @@ kr_work_archive(struct kr_work *work, const struct kr_leftovers *l, const char *
 			json_pack("{s:s, s:s}", "by", "human", "reason", reason), err);
 	}
 	return result;
+}
+
+int
+kr_work_abandon(struct kr_work *work, const char *id, const char *reason, struct kr_error *err)
+{
+	struct kr_leftovers l;
+
+	if (kr_work_leftovers_of(work, id, &l, err) < 0)
+		return -1;
+	if (l.kept)
+		return kr_fail(err, KR_E_REFUSED, "item '%s' has to stay: %s", l.row.id, l.kept);
+	if (kr_work_end(work, l.row.id, KR_STATUS_ABANDONED, reason, err) < 0)
+		return -1;
+	return kr_work_archive(work, &l, "abandoned", err);
 }

@@ -117,8 +117,8 @@ find_dependencies(
 
 		if (kr_store_item_get(work->arena, work->store, *words, &on, err) < 0)
 			return kr_wrap(err, "what the item is to depend on");
-		if (kr_work_is(&on, KR_STATUS_CANCELLED))
-			return kr_fail(err, KR_E_REFUSED, "item '%s' is cancelled: nothing can wait for it", on.id);
+		if (kr_work_has_ended(&on) && !kr_work_is(&on, KR_STATUS_COMPLETED))
+			return kr_fail(err, KR_E_REFUSED, "item '%s' is %s: nothing can wait for it", on.id, on.status);
 		kr_strs_add(work->arena, out, on.id);
 	}
 	return 0;

@@ -24,7 +24,17 @@ kr_work_is(const struct kr_item_row *row, enum kr_status status)
 bool
 kr_work_has_ended(const struct kr_item_row *row)
 {
-	return kr_work_is(row, KR_STATUS_COMPLETED) || kr_work_is(row, KR_STATUS_CANCELLED);
+	return kr_work_is(row, KR_STATUS_COMPLETED) || kr_work_is(row, KR_STATUS_CANCELLED) ||
+		   kr_work_is(row, KR_STATUS_ABANDONED);
+}
+
+int
+kr_work_rows(struct kr_arena *arena, struct kr_store *store, struct kr_item_rows *out, struct kr_error *err)
+{
+	const char *const ended[] = { kr_status_name(KR_STATUS_COMPLETED), kr_status_name(KR_STATUS_CANCELLED),
+		kr_status_name(KR_STATUS_ABANDONED) };
+
+	return kr_store_items_except(arena, store, ended, out, err);
 }
 
 int
@@ -131,8 +141,6 @@ kr_work_words(const struct kr_item_row *row, bool is_hosted)
 {
 	if (kr_work_is(row, KR_STATUS_COMPLETED))
 		return "done";
-	if (kr_work_is(row, KR_STATUS_CANCELLED))
-		return "cancelled";
 	if (kr_work_is(row, KR_STATUS_ACTIVE))
 		return is_hosted ? "running" : "cut off";
 	if (kr_work_is(row, KR_STATUS_NEEDS_HUMAN))
@@ -140,7 +148,7 @@ kr_work_words(const struct kr_item_row *row, bool is_hosted)
 					   strcmp(row->stop, "infra") == 0
 				   ? "failed"
 				   : "needs you";
-	return row->status; /* paused, queued, blocked */
+	return row->status; /* paused, queued, blocked, cancelled, abandoned */
 }
 
 const char *

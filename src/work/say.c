@@ -221,19 +221,20 @@ int
 kr_work_end(
 	struct kr_work *work, const char *id, enum kr_status status, const char *reason, struct kr_error *err)
 {
-	const bool completed = status == KR_STATUS_COMPLETED;
+	static const char *const events[KR_STATUS_COUNT] = { [KR_STATUS_COMPLETED] = "work_item_manually_completed",
+		[KR_STATUS_CANCELLED] = "work_item_cancelled",
+		[KR_STATUS_ABANDONED] = "work_item_abandoned" };
 	kr_auto_fd int lock = -1;
 	struct kr_work_view v;
 
-	KR_BUG_IF(!completed && status != KR_STATUS_CANCELLED);
+	KR_BUG_IF(!events[status]);
 	if ((reason && kr_work_check_text("the reason", reason, err) < 0) ||
 		kr_work_look_alone(work, id, &v, &lock, err) < 0)
 		return -1;
 	pause_row(&v.row);
 	v.row.status = kr_status_name(status);
 	v.row.reason = reason ? reason : "";
-	return kr_work_say(work, &v.row, NULL, completed ? "work_item_manually_completed" : "work_item_cancelled",
-		json_pack("{s:s?, s:s}", "reason", reason, "by", "human"), err);
+	return kr_work_say(work, &v.row, NULL, events[status], json_pack("{s:s?, s:s}", "reason", reason, "by", "human"), err);
 }
 
 /* Nobody is at it yet. */

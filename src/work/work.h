@@ -27,7 +27,8 @@
 	X(ACTIVE, "active")           \
 	X(NEEDS_HUMAN, "needs_human") \
 	X(COMPLETED, "completed")     \
-	X(CANCELLED, "cancelled")
+	X(CANCELLED, "cancelled")     \
+	X(ABANDONED, "abandoned") /* as cancelled, and its worktree is gone */
 enum kr_status {
 #define X(status, name) KR_STATUS_##status,
 	KR_STATUSES(X)
@@ -36,7 +37,10 @@ enum kr_status {
 };
 const char *kr_status_name(enum kr_status status);
 bool kr_work_is(const struct kr_item_row *row, enum kr_status status);
-bool kr_work_has_ended(const struct kr_item_row *row); /* completed or cancelled */
+bool kr_work_has_ended(const struct kr_item_row *row); /* completed, cancelled or abandoned */
+/* Those that have not ended, as of kr_store_items. */
+int kr_work_rows(
+	struct kr_arena *arena, struct kr_store *store, struct kr_item_rows *out, struct kr_error *err);
 
 struct kr_work {
 	struct kr_arena *arena;
@@ -113,7 +117,7 @@ int kr_work_retry(
 int kr_work_skip(
 	struct kr_work *work, const char *id, const char *path, const char *note, struct kr_error *err);
 int kr_work_steer(struct kr_work *work, const char *id, const char *text, struct kr_error *err);
-/* An end by hand; the branch stays. */
+/* An end by hand: COMPLETED, CANCELLED or, by kr_work_abandon, ABANDONED; the branch stays. */
 int kr_work_end(
 	struct kr_work *work, const char *id, enum kr_status status, const char *reason, struct kr_error *err);
 /* Asks the host, if there is one, to end what runs; waits until it has. */
@@ -156,6 +160,12 @@ int kr_work_leftovers(
  */
 int kr_work_archive(
 	struct kr_work *work, const struct kr_leftovers *leftovers, const char *reason, struct kr_error *err);
+
+/* The same of one item, ended or not. */
+int kr_work_leftovers_of(
+	struct kr_work *work, const char *id, struct kr_leftovers *out, struct kr_error *err);
+/* Ends it and removes what it left. KR_E_REFUSED, and nothing changes, when that has to stay. */
+int kr_work_abandon(struct kr_work *work, const char *id, const char *reason, struct kr_error *err);
 
 /* ---- host.c ---- */
 

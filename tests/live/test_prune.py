@@ -48,6 +48,28 @@ def named(told, removed=True):
     return [i["id"] for i in told["items"] if i["kept"] != removed]
 
 
+@promise("CTR-06 LIFE-18", "archive removes what one ended item left, abandon ends one and does the same; a link in its home leads nowhere, branches stay")
+def _(t):
+    home = Attic()
+    host = home.root + "/host"
+    os.makedirs(host)
+    write(host + "/kept", "kept")
+    done = home.work("done", status="complete")
+    waits = home.work("waits")
+    other = home.work("other")
+    os.symlink(host, "%s/sandbox-home/%s/link" % (home.run_dir, waits))
+    told = home.kraft("item", "archive", waits)
+    t.attack(told.code != 0 and "only what has ended" in told.err and home.left(waits), "not what goes on", told)
+    t.works(home.kraft("item", "archive", done).code == 0 and not home.left(done), "archived", home.left(done))
+    told = home.kraft("item", "abandon", "--reason", "no longer wanted", waits)
+    t.works(told.code == 0 and not home.left(waits) and home.show(waits)["status"] == "abandoned", "abandoned", told)
+    t.attack(read(host + "/kept") == "kept", "where the link led nothing is touched")
+    t.works({"refs/heads/kraft/" + done, "refs/heads/kraft/" + waits} <= set(home.branches()), "branches stay", home.branches())
+    t.works([e["type"] for e in home.events_of(waits)][-2:] == ["work_item_abandoned", "work_item_archived"], "told")
+    t.works(waits not in home.kraft("view", "list").out and waits in home.kraft("view", "list", "--all").out, "as one that has ended")
+    t.control(home.left(other) and home.status(other)[0] == "needs you", "another is as it was")
+
+
 @promise("CTR-06", "what ended items left is freed: worktree, git directory, home, results and logs; branches stay")
 def _(t):
     home = Attic()

@@ -218,6 +218,10 @@ def _(t):
     t.attack(home.kraft("view", "logs", "no-such").code == 7, "what is not there: 7")
 
 
+def doctor(home):
+    return [r for r in json.loads(home.kraft("admin", "doctor", "--json").out)["rows"] if r["name"] == "server"][0]
+
+
 @promise("OS-LIM-01 LIFE-10", "as part of a service each host is put into a scope of its own, or the log says that it cannot be")
 def _(t):
     home = Served()
@@ -237,11 +241,12 @@ def _(t):
     item = home.create("not", "--chain", "k", "--autostart")
     t.works(home.becomes(item, "needs you"), "it runs all the same", home.show(item))
     t.attack("a restart of this service will end what runs" in read(home.run_dir + "/server.log") and "no bus" in read(home.run_dir + "/server.log"), "and the log says so")
+    t.attack(doctor(home)["verdict"] == "warn" and "ends what runs" in doctor(home)["detail"], "and the doctor", doctor(home))
     home.kill_server()
     os.remove(home.root + "/scopes")
     home.serve(env={"PATH": path})
-    home.create("shell", "--chain", "k", "--autostart")
-    t.control(not os.path.exists(home.root + "/scopes"), "started from a shell it needs none")
+    t.works(home.becomes(home.create("shell", "--chain", "k", "--autostart"), "needs you"), "it runs")
+    t.control(doctor(home)["verdict"] == "ok" and not os.path.exists(home.root + "/scopes"), "started from a shell it needs none")
 
 
 if __name__ == "__main__":
