@@ -121,6 +121,7 @@ make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error 
 	if (kr_where_phase(parsed->value[PHASE], &r->phase, err) < 0 ||
 		kr_host_gather(e->arena, &e->host, err) < 0 ||
 		kr_where_find(e->arena, &e->host.places, parsed->value[REPO], &e->where, err) < 0 ||
+		kr_where_layers(e->arena, &e->host.places, NULL, &e->where, err) < 0 ||
 		find_trees(e, parsed, err) < 0 || plan_git(e, err) < 0)
 		return -1;
 	r->repo = e->where.repo;

@@ -55,7 +55,8 @@ find_lists(struct why *w, const char *repo, struct kr_error *err)
 	struct kr_host host;
 
 	if (kr_host_gather_places(w->arena, &host, err) < 0 ||
-		kr_where_find(w->arena, &host.places, repo, &w->where, err) < 0)
+		kr_where_find(w->arena, &host.places, repo, &w->where, err) < 0 ||
+		kr_where_layers(w->arena, &host.places, NULL, &w->where, err) < 0)
 		return -1;
 	if (w->where.repo->sandbox.network.is_set)
 		return 0;
@@ -110,7 +111,7 @@ print_rule(const struct why *w, struct kr_buf *out)
 		return;
 	kr_buf_addf(out, "  rule '%s' of network.%s.%s", v->entry, kr_phase_name(v->phase), list_of(v));
 	if (v->mark.line)
-		kr_buf_addf(out, ", %s:%u:%u", w->where.repos->file, v->mark.line, v->mark.column);
+		kr_buf_addf(out, ", %s:%u:%u", w->where.sandbox_file, v->mark.line, v->mark.column);
 	kr_buf_addf(out, "\n");
 }
 
@@ -142,7 +143,7 @@ print_grant(const struct why *w, struct kr_buf *out)
 
 	if (!v->grant[0])
 		return;
-	kr_buf_addf(out, "to allow it, add in %s", w->where.repos->file);
+	kr_buf_addf(out, "to allow it, add in %s", w->where.sandbox_file);
 	if (w->where.repo->sandbox.mark.line)
 		kr_buf_addf(out, ", in the sandbox at line %u", w->where.repo->sandbox.mark.line);
 	kr_buf_addf(out, ":\n  network:\n    %s:\n      allow:\n        - ", kr_phase_name(v->phase));
@@ -175,7 +176,7 @@ entry_json(const struct why *w)
 
 	if (!v->entry)
 		return json_null();
-	entry = json_pack("{s:s,s:s,s:s}", "text", v->entry, "list", list_of(v), "file", w->where.repos->file);
+	entry = json_pack("{s:s,s:s,s:s}", "text", v->entry, "list", list_of(v), "file", w->where.sandbox_file);
 	if (entry && v->mark.line) {
 		json_object_set_new(entry, "line", json_integer(v->mark.line));
 		json_object_set_new(entry, "column", json_integer(v->mark.column));

@@ -3,6 +3,7 @@
  * exposed path, so that one bad entry does not hide the next, then once for the whole entry.
  */
 #include "cli/doctor.h"
+#include "run/where.h"
 
 #include <sys/stat.h>
 
@@ -190,7 +191,12 @@ kr_doctor_repos(struct kr_doctor *d)
 	if (!d->host.guest_dir)
 		d->host.guest_dir = "/opt/kraft"; /* its own row failed; the rest can still be planned */
 	for (size_t i = 0; i < repos->repo_count; i++) {
-		check_checkout(d, &repos->repo[i]);
-		check_sandbox(d, &repos->repo[i]);
+		struct kr_where where = { .repo = &repos->repo[i], .repos = repos };
+
+		check_checkout(d, where.repo);
+		if (kr_where_layers(d->arena, &d->host.places, NULL, &where, &err) < 0)
+			kr_doctor_add_error(d, named(d, "sandbox", where.repo), &err);
+		else
+			check_sandbox(d, where.repo);
 	}
 }

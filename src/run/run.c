@@ -76,7 +76,8 @@ find_repo(struct kr_run_state *run, struct kr_error *err)
 {
 	struct kr_where *where = &run->where;
 
-	if (kr_where_find(run->arena, &run->host.places, run->want->repo, where, err) < 0)
+	if (kr_where_find(run->arena, &run->host.places, run->want->repo, where, err) < 0 ||
+		kr_where_layers(run->arena, &run->host.places, run->want->layers, where, err) < 0)
 		return -1;
 	for (size_t i = 0; i < where->repos->warnings.n; i++)
 		kr_run_say("%s", where->repos->warnings.v[i]);

@@ -40,6 +40,7 @@ struct kr_run_want {
 	void *context;        /* its */
 	const char *commit;   /* what is left uncommitted becomes a commit with this message; "": one of kraft's;
 							 NULL: stays */
+	const struct kr_policy_layer *const *layers; /* as of kr_where_layers */
 	const char *const *argv;
 };
 

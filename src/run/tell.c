@@ -152,8 +152,8 @@ tell_grants(const struct kr_run_state *run, const struct kr_job *job, const stru
 		if (!notes->refused[i].grant)
 			continue;
 		if (!told)
-			kr_run_say("to allow them, add to sandbox.network.%s.allow of '%s' in '%s/repos.yaml':",
-				kr_phase_name(job->phase), run->repo->name, run->host.places.config_dir);
+			kr_run_say("to allow them, add to sandbox.network.%s.allow of %s:",
+				kr_phase_name(job->phase), run->where.sandbox_from);
 		told = true;
 		kr_run_say("    - \"%s\"", notes->refused[i].grant);
 	}
@@ -203,9 +203,8 @@ tell_outside(struct kr_run_state *run, const struct kr_job *job)
 			kr_run_say("'%s' is in your checkout, which is not shown; the command runs in '%s'", found[i].path,
 				run->item.worktree);
 		else
-			kr_run_say("'%s' exists here but not in the sandbox; to show it, add '%s' to the expose list of '%s' in "
-				"'%s/repos.yaml'",
-				found[i].path, found[i].expose, run->repo->name, run->host.places.config_dir);
+			kr_run_say("'%s' exists here but not in the sandbox; to show it, add '%s' to the expose list of %s",
+				found[i].path, found[i].expose, run->where.sandbox_from);
 	}
 }
 

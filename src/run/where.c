@@ -63,6 +63,43 @@ kr_where_find(struct kr_arena *arena, const struct kr_places *places, const char
 		err, "'kraft repo connect %s' writes its entry in '%s'", repo ? repo : ".", out->repos->file);
 }
 
+static void
+tell_place(struct kr_arena *arena, const struct kr_places *places, struct kr_where *where, enum kr_layer layer)
+{
+	const bool is_host = layer == KR_LAYER_HOST;
+
+	where->sandbox_file = is_host ? kr_path_join(arena, places->config_dir, "policy.yaml") : where->repos->file;
+	where->sandbox_from = is_host || layer == KR_LAYER_REPO
+							  ? kr_arena_printf(arena, "'%s' in '%s'", is_host ? "defaults" : where->repo->name,
+									where->sandbox_file)
+							  : kr_layer_words(layer);
+}
+
+int
+kr_where_layers(struct kr_arena *arena, const struct kr_places *places,
+	const struct kr_policy_layer *const layers[KR_LAYER_COUNT], struct kr_where *where, struct kr_error *err)
+{
+	const struct kr_policy_layer *usual[KR_LAYER_COUNT] = { [KR_LAYER_REPO] = &where->repo->policy };
+	struct kr_policy_file *file = kr_arena_new(arena, struct kr_policy_file);
+	struct kr_policy policy;
+	struct kr_repo *repo;
+
+	if (!layers && kr_policy_file_load(arena, places, file, err) < 0)
+		return -1;
+	usual[KR_LAYER_HOST] = &file->layer;
+	if (kr_policy_combine(arena, layers ? layers : usual, NULL, &policy, err) < 0)
+		return -1;
+	tell_place(arena, places, where, policy.sandbox ? policy.sandbox_from : KR_LAYER_REPO);
+	if (!policy.sandbox || policy.sandbox_from == KR_LAYER_REPO)
+		return 0;
+	repo = kr_arena_new(arena, struct kr_repo);
+	*repo = *where->repo;
+	repo->sandbox = policy.sandbox->sandbox;
+	repo->sandbox_is_false = policy.sandbox->sandbox_is_false;
+	where->repo = repo;
+	return 0;
+}
+
 /* Looked up without following links, which a worker could have made. */
 const char *
 kr_where_cwd(struct kr_arena *arena, const struct kr_where *where, const char *worktree, const char **wanted)

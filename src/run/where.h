@@ -4,10 +4,13 @@
 
 #include "git/git.h"
 #include "config/config.h"
+#include "policy/layers.h"
 
 struct kr_where {
 	struct kr_checkout checkout;
-	const struct kr_repo *repo;
+	const struct kr_repo *repo;   /* after kr_where_layers: with the sandbox that holds */
+	const char *sandbox_file;     /* where that is written */
+	const char *sandbox_from;     /* in words: "'my-service' in '/.../repos.yaml'" */
 	const struct kr_repos *repos; /* their warnings are for the person */
 	const char *here;             /* the current directory */
 };
@@ -24,6 +27,14 @@ int kr_where_check_apart(const struct kr_places *places, const char *root, struc
 /* repo: a path in the checkout; NULL: where we stand. Creates nothing. */
 int kr_where_find(struct kr_arena *arena, const struct kr_places *places, const char *repo,
 	struct kr_where *out, struct kr_error *err);
+
+/*
+ * The sandbox that holds is the first layer's that sets one (CFG-08), so the repository's entry may have policy.yaml's, a
+ * chain's or a task's. layers as of kr_policy_combine; NULL: policy.yaml as it is now, and the entry. KR_E_CONFIG when
+ * a later layer sets another one, or turns it off.
+ */
+int kr_where_layers(struct kr_arena *arena, const struct kr_places *places,
+	const struct kr_policy_layer *const layers[KR_LAYER_COUNT], struct kr_where *where, struct kr_error *err);
 
 /*
  * The directory of `worktree` that answers to where we stand in the checkout, or the nearest one above it

@@ -38,6 +38,7 @@ struct launch {
 	const char *instruction; /* for its stdin; NULL: none */
 	double seconds;          /* 0: as long as it takes */
 	bool commit;             /* what it leaves uncommitted */
+	const struct kr_policy_layer **layers; /* the sandbox is theirs too */
 };
 
 static const char *const *
@@ -179,9 +180,8 @@ find_bounds(struct kr_work *work, const struct kr_work_task *t, const struct kr_
 	kr_policy_maxima(&v->policy, KR_LAYER_TASK, maxima);
 	if (kr_policy_combine(work->arena, layers, maxima, &policy, &err) < 0)
 		return refuse(out, kr_arena_dup(work->arena, err.message));
-	if (policy.sandbox && policy.sandbox_from != KR_LAYER_REPO)
-		return refuse(out, "a sandbox that the chain or policy.yaml sets is not built into this kraft yet; "
-						   "set it in repos.yaml");
+	launch->layers = kr_arena_alloc(work->arena, sizeof(layers));
+	memcpy(launch->layers, layers, sizeof(layers));
 	launch->seconds =
 		policy.bounds[KR_BOUND_TIMEOUT] > 0 ? policy.bounds[KR_BOUND_TIMEOUT] * 60 : v->policy.wall_clock_s;
 	return 0;
@@ -241,6 +241,7 @@ run_here(
 		.done = &report->done,
 		.on_call = kr_work_answer,
 		.context = work,
+		.layers = launch->layers,
 		.argv = launch->argv,
 	};
 

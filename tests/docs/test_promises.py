@@ -17,7 +17,7 @@ def ids(prefix, *numbers):
 
 
 EXPECTED = [
-    *ids("CFG", *range(1, 8), 10, 11),
+    *ids("CFG", *range(1, 9), 10, 11),
     *ids("OS-MNT", *range(1, 14)),
     *ids("OS-EXP", *range(1, 6)),
     *ids("OS-CMD", *range(1, 10)),

@@ -282,6 +282,52 @@ def _(t):
     t.works(home.status(item) == ("needs you", "review", "gate"), "and to its gate", home.status(item))
 
 
+@promise("CFG-08", "the first layer's sandbox holds: policy.yaml's for every repository, a chain's or a task's where none was set; a later one is refused")
+def _(t):
+    home = Office()
+    shown = home.root + "/shown"
+    os.makedirs(shown)
+    write(shown + "/here", "here")
+    own = {"kind": "os", "network": {"runtime": {"allow": ["example.com"]}}}
+    wide = dict(own, expose=[shown])
+    see = "sh -c 'cat %s/here'" % shown
+    # policy.yaml's holds where the repository sets none, for every command.
+    home.configure(json.dumps({"repos": [{"path": home.repo, "setup_command": "", "test_command": "true"}]}))
+    t.attack(home.run("true").code == 125, "without any sandbox nothing runs", home.run("true"))
+    home.policy(defaults={"sandbox": wide})
+    t.works(home.run("cat", shown + "/here").out == "here", "policy.yaml's holds", home.run("cat", shown + "/here"))
+    t.works(shown in home.kraft("explain").out and "policy.yaml" in home.kraft("why", "host", "x.example").out, "shown as what holds",
+            home.kraft("explain"), home.kraft("why", "host", "x.example"))
+    t.works("policy.yaml" in home.run("sh", "-c", "curl -sS http://x.example").err, "and where a host would be added")
+    item = home.create("host layer", "--chain", home.chain("h", node("one", task("a", see)), GATE))
+    home.kraft("item", "start", item)
+    t.works(home.status(item)[0] == "needs you", "for items too", home.show(item))
+    # A later layer may repeat it, and neither change it nor turn it off.
+    for title, sandbox, words in (("false", False, "turns off the sandbox that policy.yaml"), ("another", own, "sets another sandbox than policy.yaml")):
+        home.configure(json.dumps({"repos": [{"path": home.repo, "setup_command": "", "test_command": "true", "sandbox": sandbox}]}))
+        told = home.run("true")
+        t.attack(told.code == 125 and "the repository" in told.err and words in told.err, "a repository's '%s'" % title, told)
+        rows = json.loads(home.kraft("admin", "doctor", "--json").out)["rows"]
+        t.attack([r for r in rows if r["name"].startswith("sandbox ") and r["verdict"] == "fail"], "the doctor says so", rows)
+    home.configure(json.dumps({"repos": [{"path": home.repo, "setup_command": "", "test_command": "true", "sandbox": wide}]}))
+    t.control(home.run("cat", shown + "/here").out == "here", "the same again is no change")
+    # A chain's, a node's and a task's, below a repository that sets one and one that does not.
+    home.policy()
+    home.configure(json.dumps({"repos": [{"path": home.repo, "setup_command": "", "test_command": "true", "sandbox": own}]}))
+    for place in ("node", "task"):
+        policy = {"policy": {"sandbox": wide}}
+        chain = home.chain("l", node("one", task("a", see, **(policy if place == "task" else {})), **(policy if place == "node" else {})), GATE)
+        item = home.create("a %s" % place, "--chain", chain)
+        home.kraft("item", "start", item)
+        told = home.show(item)
+        t.attack(told["stop"] == "config" and "sets another sandbox than the repository" in told["reason"], "a %s's" % place, told)
+        home.configure(json.dumps({"repos": [{"path": home.repo, "setup_command": "", "test_command": "true"}]}))
+        item = home.create("alone %s" % place, "--chain", chain)
+        home.kraft("item", "start", item)
+        t.control(home.status(item)[0] == "needs you", "where none was set a %s's holds" % place, home.show(item))
+        home.configure(json.dumps({"repos": [{"path": home.repo, "setup_command": "", "test_command": "true", "sandbox": own}]}))
+
+
 @promise("ITM-01 CFG-08", "chain and policy are frozen when an item is filed; what does not load files nothing, and names its place")
 def _(t):
     home = Office()
