@@ -121,8 +121,8 @@ json_text(const char *text)
 	return json_string(safe);
 }
 
-static void
-print_json(const struct kr_doctor *d, bool well)
+static int
+print_json(const struct kr_doctor *d, bool well, struct kr_error *err)
 {
 	json_t *root = json_object(), *rows = json_array();
 
@@ -137,9 +137,7 @@ print_json(const struct kr_doctor *d, bool well)
 	}
 	json_object_set_new(root, "ok", json_boolean(well));
 	json_object_set_new(root, "rows", rows);
-	json_dumpf(root, stdout, JSON_INDENT(2));
-	putchar('\n');
-	json_decref(root);
+	return kr_print_json(root, err);
 }
 
 static int
@@ -148,15 +146,14 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	struct kr_doctor doctor = { .arena = arena };
 	bool well = true;
 
-	(void)err;
 	if (kr_doctor_host(&doctor))
 		kr_doctor_repos(&doctor);
 	for (size_t i = 0; i < doctor.row_count; i++)
 		well = well && doctor.rows[i].verdict != KR_VERDICT_FAIL;
-	if (parsed->value[0])
-		print_json(&doctor, well);
-	else
+	if (!parsed->value[0])
 		print(&doctor);
+	else if (print_json(&doctor, well, err) < 0)
+		return -1;
 	return well ? 0 : 1;
 }
 

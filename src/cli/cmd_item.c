@@ -50,10 +50,9 @@ add_members(json_t *one, const struct kr_item_seen *seen)
 }
 
 static int
-print_json(const struct kr_item_list *list)
+print_json(const struct kr_item_list *list, struct kr_error *err)
 {
 	json_t *all = json_array();
-	char *text;
 
 	for (size_t i = 0; i < list->n; i++) {
 		const struct kr_item_seen *seen = &list->v[i];
@@ -71,13 +70,7 @@ print_json(const struct kr_item_list *list)
 		json_object_set_new(one, "cut_off", json_boolean(seen->is_pending));
 		json_array_append_new(all, one);
 	}
-	text = json_dumps(all, JSON_INDENT(2));
-	json_decref(all);
-	if (!text)
-		return -1;
-	puts(text);
-	free(text);
-	return 0;
+	return kr_print_json(all, err);
 }
 
 /* A member's row has its path in place of the item's name, below the item's. */
@@ -111,7 +104,7 @@ list(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *er
 		kr_item_list(arena, host.places.run_dir, &items, err) < 0)
 		return -1;
 	if (parsed->value[LIST_JSON])
-		return print_json(&items);
+		return print_json(&items, err);
 	if (!items.n) {
 		puts("no items yet");
 		return 0;

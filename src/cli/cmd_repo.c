@@ -470,47 +470,27 @@ print_table(struct context *c)
 }
 
 static json_t *
-string_or_null(const char *text)
-{
-	return text ? json_string(text) : json_null();
-}
-
-static json_t *
 repo_json(const struct kr_repo *repo)
 {
-	json_t *object = json_object();
+	const bool has_sandbox = repo->sandbox.kind != KR_SANDBOX_NONE;
 
-	json_object_set_new(object, "name", json_string(repo->name));
-	json_object_set_new(object, "id", string_or_null(repo->id));
-	json_object_set_new(object, "path", json_string(repo->path));
-	json_object_set_new(object, "line", json_integer(repo->mark.line));
-	json_object_set_new(object, "present", json_boolean(access(repo->path, F_OK) == 0));
-	json_object_set_new(object, "enabled", json_boolean(repo->enabled));
-	json_object_set_new(object, "setup_command", string_or_null(repo->setup_command));
-	json_object_set_new(object, "test_command", string_or_null(repo->test_command));
-	json_object_set_new(object, "sandbox",
-		repo->sandbox.kind == KR_SANDBOX_NONE ? json_null()
-											  : json_string(kr_sandbox_kind_name(repo->sandbox.kind)));
-	return object;
+	return json_pack("{s:s, s:s?, s:s, s:i, s:b, s:b, s:s?, s:s?, s:s?}", "name", repo->name, "id", repo->id,
+		"path", repo->path, "line", (int)repo->mark.line, "present", access(repo->path, F_OK) == 0, "enabled",
+		(int)repo->enabled, "setup_command", repo->setup_command, "test_command", repo->test_command,
+		"sandbox", has_sandbox ? kr_sandbox_kind_name(repo->sandbox.kind) : NULL);
 }
 
 static int
 print_json(const struct context *c)
 {
-	json_t *object = json_object(), *repos = json_array(), *warnings = json_array();
-	int rc;
+	json_t *repos = json_array(), *warnings = json_array();
 
 	for (size_t i = 0; i < c->repos->repo_count; i++)
 		json_array_append_new(repos, repo_json(&c->repos->repo[i]));
 	for (size_t i = 0; i < c->repos->warnings.n; i++)
 		json_array_append_new(warnings, json_string(c->repos->warnings.v[i]));
-	json_object_set_new(object, "file", json_string(c->repos->file));
-	json_object_set_new(object, "repos", repos);
-	json_object_set_new(object, "warnings", warnings);
-	rc = json_dumpf(object, stdout, JSON_INDENT(2));
-	json_decref(object);
-	printf("\n");
-	return rc;
+	return kr_print_json(
+		json_pack("{s:s, s:o, s:o}", "file", c->repos->file, "repos", repos, "warnings", warnings), c->err);
 }
 
 static int
@@ -521,7 +501,7 @@ list_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 	if (load(&c, arena, err) < 0)
 		return 1;
 	if (parsed->value[LIST_JSON])
-		return print_json(&c) < 0 ? kr_fail(err, KR_E_SYSTEM, "cannot print JSON") : 0;
+		return print_json(&c);
 	print_warnings(&c);
 	if (c.repos->repo_count)
 		print_table(&c);
@@ -589,6 +569,12 @@ const struct kr_command kr_cmd_repo_disconnect = {
 
 /* ---- path ---- */
 
+enum { PATH_JSON };
+static const struct kr_option path_options[] = {
+	[PATH_JSON] = { "json", 0, NULL, "its entry as one object, for programs" },
+	{ NULL },
+};
+
 static int
 path_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -600,16 +586,18 @@ path_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 	repo = find_entry(&c, parsed->word_count ? parsed->words[0] : NULL);
 	if (!repo)
 		return 1;
+	if (parsed->value[PATH_JSON])
+		return kr_print_json(repo_json(repo), err);
 	printf("%s\n", repo->path); /* as it is: scripts read it */
 	return 0;
 }
 
 const struct kr_command kr_cmd_repo_path = {
 	.name = "repo path",
-	.usage = "[NAME|PATH]",
+	.usage = "[--json] [NAME|PATH]",
 	.summary = "print the checkout of a connected repository",
 	.help = "",
-	.options = no_options,
+	.options = path_options,
 	.words_max = 1,
 	.run = path_run,
 };

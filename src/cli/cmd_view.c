@@ -96,19 +96,6 @@ seen_to_json(const struct kr_session_seen *s)
 	return root;
 }
 
-static int
-print_json(json_t *root)
-{
-	char *text = json_dumps(root, JSON_INDENT(2));
-
-	json_decref(root);
-	if (!text)
-		return -1;
-	puts(text);
-	free(text);
-	return 0;
-}
-
 enum { SESSIONS_ITEM, SESSIONS_JSON };
 static const struct kr_option sessions_options[] = {
 	[SESSIONS_ITEM] = { "item", 0, "ID", "of this item only" },
@@ -130,7 +117,7 @@ sessions(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 
 		for (size_t i = 0; i < list.n; i++)
 			json_array_append_new(all, seen_to_json(&list.v[i]));
-		return print_json(all);
+		return kr_print_json(all, err);
 	}
 	if (!list.n) {
 		puts("no sessions yet");

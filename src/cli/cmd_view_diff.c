@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -17,13 +18,17 @@
 #include "cli/cli.h"
 #include "cli/item.h"
 #include "cli/patch.h"
+#include "store/store.h"
 
-enum { STAT, NAME_ONLY, TEXT, MEMBER };
+enum { JSON_BYTES = 64 << 20 }; /* of the changes in one tree */
+
+enum { STAT, NAME_ONLY, TEXT, MEMBER, JSON };
 static const struct kr_option options[] = {
 	[STAT] = { "stat", 0, NULL, "how much of each file changed, in place of the changes" },
 	[NAME_ONLY] = { "name-only", 0, NULL, "only the names of the files that changed" },
 	[TEXT] = { "text", 0, NULL, "show what looks binary as text, too" },
 	[MEMBER] = { "member", 0, "NAME", "only what changed in this member of the item's workspace" },
+	[JSON] = { "json", 0, NULL, "one object for each tree, the changes as text in it" },
 	{ NULL },
 };
 
@@ -62,9 +67,29 @@ add_words(struct kr_arena *arena, struct kr_strs *argv, const struct kr_parsed *
 struct show {
 	const struct kr_item_at *at;
 	const struct kr_parsed *parsed;
-	const char *base;
+	const char *base; /* NULL: there is no commit yet */
+	char oid[KR_OID_HEX_MAX + 1];
+	bool is_too_long;
 	struct kr_patch patch;
 };
+
+static bool
+is_patch(const struct kr_parsed *parsed)
+{
+	return !parsed->value[STAT] && !parsed->value[NAME_ONLY];
+}
+
+/* Of type kr_git_run.sink. What goes into one JSON text is kept whole, so it has a bound. */
+static int
+add(void *context, const char *bytes, size_t n)
+{
+	struct show *show = context;
+
+	if (kr_patch_add(&show->patch, bytes, n) < 0)
+		return -1;
+	show->is_too_long = show->parsed->value[JSON] && ftello(show->patch.out) > JSON_BYTES;
+	return show->is_too_long ? -1 : 0;
+}
 
 /* directory: an empty one, where git runs. */
 static int
@@ -89,8 +114,8 @@ run_git(struct kr_arena *arena, struct show *show, const char *directory, struct
 	kr_strs_add(arena, &argv, "--");
 	if (kr_git_start(&where, argv.v, &run, err) < 0)
 		return -1;
-	run.sink = kr_patch_add;
-	run.sink_context = &show->patch;
+	run.sink = add;
+	run.sink_context = show;
 	return kr_git_finish(&run, NULL, err);
 }
 
@@ -105,6 +130,11 @@ show_diff(struct kr_arena *arena, struct show *show, struct kr_error *err)
 	result = run_git(arena, show, directory, err);
 	(void)rmdir(directory); /* git writes nothing there */
 	kr_patch_end(&show->patch);
+	if (show->is_too_long) {
+		kr_fail(err, KR_E_LIMIT, "the changes in item '%s' are more than %d MiB of text", show->at->id,
+			JSON_BYTES >> 20);
+		return kr_hint(err, "without --json they are printed at any length");
+	}
 	if (result < 0 && ferror(stdout)) {
 		*err = (struct kr_error){ 0 }; /* whoever read it has seen enough; main tells of a full disk */
 		return 0;
@@ -116,10 +146,9 @@ static void
 tell(const struct show *show)
 {
 	const struct kr_tree_seen *seen = &show->at->seen;
-	bool is_patch = !show->parsed->value[STAT] && !show->parsed->value[NAME_ONLY];
 
 	fflush(stdout);
-	if (show->patch.binary && is_patch)
+	if (show->patch.binary && is_patch(show->parsed))
 		fprintf(stderr,
 			"kraft: %zu file%s binary to git, so what changed in %s is not shown; --text shows it\n",
 			show->patch.binary, show->patch.binary == 1 ? " is" : "s are",
@@ -142,27 +171,84 @@ print_heading(const struct kr_item_at *at)
 }
 
 static int
-diff_tree(
-	struct kr_arena *arena, const struct kr_parsed *parsed, const struct kr_item_at *at, struct kr_error *err)
+find_base(struct show *show, struct kr_error *err)
 {
-	struct show *show = kr_arena_new(arena, struct show);
-	char base[KR_OID_HEX_MAX + 1];
+	const struct kr_item_at *at = show->at;
 
-	*show = (struct show){ .at = at, .parsed = parsed, .base = base };
-	show->patch.out = stdout;
-	show->patch.colour = kr_colour_on(STDOUT_FILENO) && !parsed->value[STAT] && !parsed->value[NAME_ONLY];
-	if (*at->tip) {
-		if (kr_item_base(at, base, err) < 0)
-			return -1;
-		if (!*base) /* histories with nothing in common: all of it is new */
-			show->base = strchr(empty_tree(at->tip), '=') + 1;
-		if (parsed->value[STAT] && *at->seen.below && strcmp(show->base, at->tip) != 0)
-			print_heading(at);
-		if (show_diff(arena, show, err) < 0)
-			return -1;
-	}
-	tell(show);
+	if (!*at->tip)
+		return 0;
+	if (kr_item_base(at, show->oid, err) < 0)
+		return -1;
+	/* Histories with nothing in common: all of it is new. */
+	show->base = *show->oid ? show->oid : strchr(empty_tree(at->tip), '=') + 1;
 	return 0;
+}
+
+static int
+diff_tree(struct kr_arena *arena, struct show *show, struct kr_error *err)
+{
+	const struct kr_item_at *at = show->at;
+
+	show->patch.out = stdout;
+	show->patch.colour = kr_colour_on(STDOUT_FILENO) && is_patch(show->parsed);
+	if (show->base && show->parsed->value[STAT] && *at->seen.below && strcmp(show->base, at->tip) != 0)
+		print_heading(at);
+	return show->base ? show_diff(arena, show, err) : 0;
+}
+
+static int
+diff_json(struct kr_arena *arena, struct show *show, json_t *trees, struct kr_error *err)
+{
+	const struct kr_item_at *at = show->at;
+	kr_auto_free char *text = NULL;
+	size_t n;
+	int result;
+
+	show->patch.out = open_memstream(&text, &n);
+	if (!show->patch.out)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot keep the changes");
+	result = show->base ? show_diff(arena, show, err) : 0;
+	if (fclose(show->patch.out) != 0 && result == 0)
+		result = kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot keep the changes");
+	if (result < 0)
+		return -1;
+	if (json_array_append_new(
+			trees, json_pack("{s:s, s:o, s:s, s:s, s:s?, s:o, s:b, s:s}", "item", at->id, "member",
+					   kr_text_or_null(at->seen.member), "checkout", at->seen.checkout, "branch",
+					   at->seen.branch, "base", show->base, "tip", kr_text_or_null(at->tip), "cut_off",
+					   (int)at->seen.is_pending, "changes", text)) < 0)
+		return kr_fail(
+			err, KR_E_UNSUPPORTED, "the names of item '%s' are not UTF-8, which JSON has to be", at->id);
+	return 0;
+}
+
+static int
+diff_trees(struct kr_arena *arena, const struct kr_parsed *parsed, const struct kr_item_trees *trees,
+	json_t *json, struct kr_error *err)
+{
+	for (size_t i = 0; i < trees->n; i++) {
+		struct show *show = kr_arena_new(arena, struct show);
+
+		*show = (struct show){ .at = &trees->v[i], .parsed = parsed };
+		if (find_base(show, err) < 0 ||
+			(json ? diff_json(arena, show, json, err) : diff_tree(arena, show, err)) < 0)
+			return -1;
+		tell(show);
+	}
+	return 0;
+}
+
+static int
+print_trees(struct kr_arena *arena, const struct kr_parsed *parsed, const struct kr_item_trees *trees,
+	struct kr_error *err)
+{
+	json_t *json = parsed->value[JSON] ? json_array() : NULL;
+	int result = diff_trees(arena, parsed, trees, json, err);
+
+	if (result == 0 && json)
+		return kr_print_json(json, err);
+	json_decref(json);
+	return result;
 }
 
 static int
@@ -176,11 +262,10 @@ diff(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *er
 	if (kr_item_find(arena, parsed->word_count ? parsed->words[0] : NULL, "the diff", &trees, err) < 0 ||
 		kr_item_only(&trees, parsed->value[MEMBER], err) < 0)
 		return -1;
-	for (size_t i = 0; i < trees.n; i++) {
+	for (size_t i = 0; i < trees.n; i++)
 		has_commits = has_commits || *trees.v[i].tip;
-		if (diff_tree(arena, parsed, &trees.v[i], err) < 0)
-			return -1;
-	}
+	if (print_trees(arena, parsed, &trees, err) < 0)
+		return -1;
 	if (!has_commits && isatty(STDERR_FILENO))
 		fprintf(stderr, "kraft: nothing was committed in item '%s' yet\n", trees.v->id);
 	return 0;

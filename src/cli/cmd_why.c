@@ -204,24 +204,20 @@ address_json(const struct why *w, size_t i)
 	return object;
 }
 
-static void
-print_json(const struct why *w, struct kr_buf *out)
+static int
+print_json(const struct why *w, struct kr_error *err)
 {
 	const struct kr_verdict *v = &w->verdict;
-	json_t *addresses = json_array(), *object;
-	char *text;
+	json_t *addresses = json_array();
 
 	for (size_t i = 0; i < w->found.n; i++)
 		json_array_append_new(addresses, address_json(w, i));
-	object = json_pack("{s:s,s:i,s:s,s:b,s:s,s:s,s:o,s:b,s:s*,s:o}", "host", v->target.host, "port",
-		(int)v->target.port, "phase", kr_phase_name(v->phase), "allowed", v->decision == KR_HOST_ALLOWED,
-		"decision", kr_decision_name(v->decision), "reason", v->reason, "entry", entry_json(w), "exact",
-		v->exact, "grant", v->grant[0] ? v->grant : NULL, "addresses", addresses);
-	text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
-	if (text)
-		kr_buf_addf(out, "%s\n", text);
-	free(text);
-	json_decref(object);
+	return kr_print_json(
+		json_pack("{s:s,s:i,s:s,s:b,s:s,s:s,s:o,s:b,s:s*,s:o}", "host", v->target.host, "port",
+			(int)v->target.port, "phase", kr_phase_name(v->phase), "allowed", v->decision == KR_HOST_ALLOWED,
+			"decision", kr_decision_name(v->decision), "reason", v->reason, "entry", entry_json(w), "exact",
+			v->exact, "grant", v->grant[0] ? v->grant : NULL, "addresses", addresses),
+		err);
 }
 
 static int
@@ -238,11 +234,12 @@ why_host(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 		find_lists(w, parsed->value[REPO], err) < 0 || kr_own_addresses(arena, &w->own, err) < 0)
 		return -1;
 	decide(w, phase, &target);
-	if (parsed->value[JSON])
-		print_json(w, &out);
-	else
+	if (parsed->value[JSON] && print_json(w, err) < 0)
+		return -1;
+	if (!parsed->value[JSON])
 		print_text(w, &out);
-	fwrite(out.data, 1, out.len, stdout);
+	if (out.len)
+		fwrite(out.data, 1, out.len, stdout);
 	return w->verdict.decision == KR_HOST_ALLOWED ? 0 : 1;
 }
 

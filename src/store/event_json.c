@@ -5,10 +5,10 @@
 #include "base/buf.h"
 #include "store/store.h"
 
-static json_t *
-text_or_null(const char *text)
+json_t *
+kr_text_or_null(const char *text)
 {
-	return text ? json_string(text) : json_null();
+	return text && *text ? json_string(text) : json_null();
 }
 
 /* jansson leaves DEL as it is, the one control byte that JSON does. */
@@ -32,8 +32,8 @@ kr_event_json(const struct kr_event *event, struct kr_buf *out)
 	json_object_set_new(root, "seq", json_integer(event->seq));
 	json_object_set_new(root, "ms", json_integer((json_int_t)event->ms));
 	json_object_set_new(root, "type", json_string(event->type));
-	json_object_set_new(root, "item", text_or_null(event->item));
-	json_object_set_new(root, "session", text_or_null(event->session));
+	json_object_set_new(root, "item", kr_text_or_null(event->item));
+	json_object_set_new(root, "session", kr_text_or_null(event->session));
 	json_object_set_new(root, "data", json_loads(event->data, 0, NULL));
 	text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
 	json_decref(root);

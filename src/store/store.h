@@ -43,6 +43,8 @@ enum { KR_EVENT_JSON_BYTES = 6 * KR_EVENT_DATA_BYTES + 4096 };
 
 /* Adds {"seq", "ms", "type", "item", "session", "data"} as one line of ASCII. */
 void kr_event_json(const struct kr_event *event, struct kr_buf *out);
+struct json_t;
+struct json_t *kr_text_or_null(const char *text); /* JSON's null for NULL and for "" */
 
 /* Fills event->seq in. When it returns 0 the event is on the disk. */
 int kr_store_add_event(struct kr_store *store, struct kr_event *event, struct kr_error *err);

@@ -160,12 +160,6 @@ kr_work_gate(const struct kr_item_row *row)
 /* ---- as JSON ---- */
 
 static json_t *
-text_or_null(const char *text)
-{
-	return text && *text ? json_string(text) : json_null();
-}
-
-static json_t *
 number_or_null(int64_t number, bool is_there)
 {
 	return is_there ? json_integer(number) : json_null();
@@ -176,7 +170,7 @@ session_json(const struct kr_session_row *r)
 {
 	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:o}", "id", r->id, "path", r->path, "status",
 		r->status, "run", (json_int_t)r->run, "round", (json_int_t)r->round, "reason",
-		text_or_null(r->reason), "created_ms", (json_int_t)r->created_ms, "ended_ms",
+		kr_text_or_null(r->reason), "created_ms", (json_int_t)r->created_ms, "ended_ms",
 		number_or_null((int64_t)r->ended_ms, r->ended_ms != 0));
 }
 
@@ -187,11 +181,11 @@ thread_json(const struct kr_thread_row *r)
 
 	for (size_t i = 0; i < r->comment_count; i++)
 		json_array_append_new(comments, json_pack("{s:s, s:o, s:s, s:I}", "author", r->comments[i].author,
-											"claim", text_or_null(r->comments[i].claim), "body",
+											"claim", kr_text_or_null(r->comments[i].claim), "body",
 											r->comments[i].body, "ms", (json_int_t)r->comments[i].ms));
 	return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o}", "id", r->id, "state", r->is_open ? "open" : "resolved",
-		"must_fix", r->must_fix, "file", text_or_null(r->file), "line", number_or_null(r->line, r->line != 0),
-		"comments", comments);
+		"must_fix", r->must_fix, "file", kr_text_or_null(r->file), "line",
+		number_or_null(r->line, r->line != 0), "comments", comments);
 }
 
 json_t *
@@ -210,10 +204,10 @@ kr_work_row_json(const struct kr_item_row *r, bool is_hosted)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}",
 		"id", r->id, "title", r->title, "description", r->description, "status", r->status, "display_status",
-		kr_work_words(r, is_hosted), "stop", text_or_null(r->stop), "repo", r->repo, "chain", r->chain_id,
-		"base_branch", text_or_null(r->base), "reason", text_or_null(r->reason), "node",
-		text_or_null(r->place), "pending_gate", text_or_null(kr_work_gate(r)), "steer",
-		text_or_null(r->steer), "progress", number_or_null(r->progress, r->progress >= 0), "run",
+		kr_work_words(r, is_hosted), "stop", kr_text_or_null(r->stop), "repo", r->repo, "chain", r->chain_id,
+		"base_branch", kr_text_or_null(r->base), "reason", kr_text_or_null(r->reason), "node",
+		kr_text_or_null(r->place), "pending_gate", kr_text_or_null(kr_work_gate(r)), "steer",
+		kr_text_or_null(r->steer), "progress", number_or_null(r->progress, r->progress >= 0), "run",
 		(json_int_t)r->run, "created_ms", (json_int_t)r->created_ms, "changed_ms", (json_int_t)r->changed_ms);
 }
 
