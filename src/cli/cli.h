@@ -17,12 +17,16 @@ struct kr_option {
 
 enum { KR_OPTIONS_MAX = 16 };
 
+enum kr_colour { KR_COLOUR_AUTO, KR_COLOUR_ALWAYS, KR_COLOUR_NEVER };
+
 struct kr_parsed {
 	const char
 		*value[KR_OPTIONS_MAX]; /* by the option's index in the table: its value, "" for a flag, NULL unset */
 	char **words;               /* what is not an option; after "--" everything */
 	int word_count;
 	bool dashes; /* a "--" was there */
+	bool has_colour;
+	enum kr_colour colour; /* of --color, which every command takes */
 };
 
 struct kr_command {
@@ -43,7 +47,7 @@ struct json_t;
 /* For programs: indented, on stdout. Takes it; NULL is out of memory. */
 int kr_print_json(struct json_t *json, struct kr_error *err);
 
-bool kr_colour_on(int fd); /* a terminal, and neither NO_COLOR nor TERM=dumb */
+bool kr_colour_on(int fd); /* whether to write to it in colour */
 
 /* ---- between main.c and the tables; commands do not need these ---- */
 
@@ -56,10 +60,16 @@ const struct kr_command *kr_command_find(int argc, char **argv, int *used, struc
 /*
  * Parses what follows the command's name: --name VALUE, --name=VALUE, -l VALUE, -lVALUE, flags in one (-ab),
  * "--". out->words borrows from argv, which is reordered. *wants_help is set, and nothing else is checked,
- * when --help or -h stands among the options. KR_E_USAGE otherwise.
+ * when --help or -h stands among the options. KR_E_USAGE otherwise; out->colour is then what was read of it
+ * so far.
  */
 int kr_options_parse(const struct kr_command *command, int argc, char **argv, struct kr_parsed *out,
 	bool *wants_help, struct kr_error *err);
+
+/* The value of --color. KR_E_USAGE. */
+int kr_colour_read(const char *word, enum kr_colour *out, struct kr_error *err);
+void kr_colour_choose(enum kr_colour when); /* before the first kr_colour_on */
+extern const struct kr_option kr_colour_option;
 
 bool kr_option_needs_value(const struct kr_option *option);
 

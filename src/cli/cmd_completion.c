@@ -64,7 +64,7 @@ print_bash(struct kr_arena *arena)
 		printf("\t\t'%s') COMPREPLY=($(compgen -W '", kr_commands[i]->name);
 		for (const struct kr_option *o = kr_commands[i]->options; o && o->name; o++)
 			printf("--%s ", o->name);
-		puts("--help' -- \"$word\")) ;;");
+		puts("--color --help' -- \"$word\")) ;;");
 	}
 	puts("\t\tesac\n\t\treturn\n\tfi\n"
 		 "\tCOMPREPLY=($(compgen -f -- \"$word\"))\n"
@@ -120,6 +120,8 @@ print_zsh(struct kr_arena *arena)
 	puts("#compdef kraft\n"
 		 "_kraft() {\n"
 		 "\tlocal -a names\n"
+		 "\tlocal -a common\n"
+		 "\tcommon=('--help[tell this]' '--color=[when to write in colour]:when:(auto always never)')\n"
 		 "\tlocal name=$words[2]\n"
 		 "\tif (( CURRENT == 2 )); then\n"
 		 "\t\tnames=(");
@@ -146,8 +148,8 @@ print_zsh(struct kr_arena *arena)
 		printf("\t'%s') _arguments", kr_commands[i]->name);
 		for (const struct kr_option *o = kr_commands[i]->options; o && o->name; o++)
 			print_zsh_option(arena, o);
-		puts(kr_commands[i]->stops_at_word ? " '--help' '*::command:_normal' ;;"
-										   : " '--help' '*:file:_files' ;;");
+		puts(kr_commands[i]->stops_at_word ? " $common '*::command:_normal' ;;"
+										   : " $common '*:file:_files' ;;");
 	}
 	puts("\tesac\n}\n_kraft \"$@\"");
 }
@@ -168,6 +170,8 @@ print_fish(struct kr_arena *arena)
 				   "__fish_seen_subcommand_from %s' -f -a '%s'\n",
 				first.v[i], second, second);
 	}
+	puts("complete -c kraft -l color -x -a 'auto always never' -d 'when to write in colour'\n"
+		 "complete -c kraft -l help -d 'tell this'");
 	for (size_t i = 0; kr_commands[i]; i++) {
 		const char *name = kr_commands[i]->name, *last = strchr(name, ' ') ? strchr(name, ' ') + 1 : name;
 

@@ -4,8 +4,6 @@
  */
 #include "cli/cli.h"
 
-#include <unistd.h>
-
 #include "base/text.h"
 
 #define COMMANDS(X)    \
@@ -68,16 +66,6 @@ const struct kr_command *const kr_commands[] = {
 };
 
 enum { NEAR = 3 }; /* an edit distance over this suggests nothing */
-
-bool
-kr_colour_on(int fd)
-{
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	if (no_color && *no_color)
-		return false;
-	return term && strcmp(term, "dumb") != 0 && isatty(fd);
-}
 
 /* How many of the words make up the name of this command; 0 when they name another one. */
 static int

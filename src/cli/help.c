@@ -84,5 +84,6 @@ kr_help_command(const struct kr_command *command, FILE *out)
 	fputs("\noptions:\n", out);
 	for (const struct kr_option *o = command->options; o && o->name; o++)
 		print_option(out, o);
+	print_option(out, &kr_colour_option);
 	print_option(out, &help);
 }

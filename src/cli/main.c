@@ -51,7 +51,12 @@ dispatch(int argc, char **argv)
 	int used = 0, status;
 	const struct kr_command *command = kr_command_find(argc, argv, &used, &err);
 
-	if (!command || kr_options_parse(command, argc - used, argv + used, &parsed, &wants_help, &err) < 0)
+	if (!command)
+		return report(&err);
+	status = kr_options_parse(command, argc - used, argv + used, &parsed, &wants_help, &err);
+	if (parsed.has_colour)
+		kr_colour_choose(parsed.colour);
+	if (status < 0)
 		return report(&err);
 	if (wants_help) {
 		kr_help_command(command, stdout);
@@ -59,6 +64,24 @@ dispatch(int argc, char **argv)
 	}
 	status = command->run(&arena, &parsed, &err);
 	return err.code ? report(&err) : status;
+}
+
+/* --color may stand before the command, too. Returns how many words it took, or -1. */
+static int
+take_colour(int argc, char **argv, struct kr_error *err)
+{
+	static const char option[] = "--color";
+	const size_t n = sizeof(option) - 1;
+	enum kr_colour colour;
+
+	if (argc < 1 || strncmp(argv[0], option, n) != 0 || (argv[0][n] && argv[0][n] != '='))
+		return 0;
+	if (!argv[0][n] && argc < 2)
+		return kr_fail(err, KR_E_USAGE, "option '%s' needs a value, %s", option, kr_colour_option.argument);
+	if (kr_colour_read(argv[0][n] ? argv[0] + n + 1 : argv[1], &colour, err) < 0)
+		return -1;
+	kr_colour_choose(colour);
+	return argv[0][n] ? 1 : 2;
 }
 
 /* A full disk or a closed pipe must not look like success. */
@@ -81,26 +104,40 @@ open_missing_streams(void)
 			abort(); /* the lowest free number is fd, or there is no /dev/null to run with */
 }
 
+static bool
+asks_for_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int
+act(int n, char **words)
+{
+	if (n < 1)
+		return dispatch(2, (char *[]){ (char[]){ "admin" }, (char[]){ "start" }, NULL });
+	if (asks_for_help(words[0]))
+		return help(0, NULL);
+	if (strcmp(words[0], "help") == 0)
+		return help(n - 1, words + 1);
+	if (strcmp(words[0], "--version") == 0) {
+		puts("kraft " KR_VERSION);
+		return 0;
+	}
+	if (n == 2 && asks_for_help(words[1]) && kr_help_group(words[0], stdout))
+		return 0;
+	return dispatch(n, words);
+}
+
 int
 main(int argc, char **argv)
 {
-	int n = argc - 1;
-	char **words = argv + 1;
+	struct kr_error err = { 0 };
+	int taken;
 
 	open_missing_streams();
 	(void)signal(SIGCHLD, SIG_DFL); /* ignored by who started us, there would be no child to wait for */
-	if (argc < 2)
-		return close_stdout(dispatch(2, (char *[]){ (char[]){ "admin" }, (char[]){ "start" }, NULL }));
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return close_stdout(help(0, NULL));
-	if (strcmp(argv[1], "help") == 0)
-		return close_stdout(help(n - 1, words + 1));
-	if (strcmp(argv[1], "--version") == 0) {
-		puts("kraft " KR_VERSION);
-		return close_stdout(0);
-	}
-	if (n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) &&
-		kr_help_group(words[0], stdout))
-		return close_stdout(0);
-	return close_stdout(dispatch(n, words));
+	if (argc < 1)
+		return close_stdout(act(0, argv));
+	taken = take_colour(argc - 1, argv + 1, &err);
+	return close_stdout(taken < 0 ? report(&err) : act(argc - 1 - taken, argv + 1 + taken));
 }

@@ -25,6 +25,17 @@ usage(const struct parse *p)
 	return kr_hint(p->err, "'kraft %s --help' tells its options", p->command->name);
 }
 
+static void
+keep_nearer(const char *name, const struct kr_option *o, unsigned *best, const struct kr_option **near)
+{
+	unsigned d = kr_text_distance(name, o->name, NEAR);
+
+	if (d < *best) {
+		*best = d;
+		*near = o;
+	}
+}
+
 static int
 unknown(const struct parse *p, const char *name)
 {
@@ -32,25 +43,25 @@ unknown(const struct parse *p, const char *name)
 	unsigned best = NEAR + 1;
 
 	kr_fail(p->err, KR_E_USAGE, "unknown option '--%s' of 'kraft %s'", name, p->command->name);
-	for (const struct kr_option *o = p->command->options; o && o->name; o++) {
-		unsigned d = kr_text_distance(name, o->name, NEAR);
-
-		if (d < best) {
-			best = d;
-			near = o;
-		}
-	}
+	for (const struct kr_option *o = p->command->options; o && o->name; o++)
+		keep_nearer(name, o, &best, &near);
+	keep_nearer(name, &kr_colour_option, &best, &near);
 	return near ? kr_hint(p->err, "did you mean '--%s'?", near->name) : usage(p);
+}
+
+static int
+twice(const struct parse *p, const struct kr_option *option)
+{
+	kr_fail(p->err, KR_E_USAGE, "option '--%s' is given twice", option->name);
+	return usage(p);
 }
 
 static int
 set(struct parse *p, size_t index, const char *value)
 {
 	KR_BUG_IF(index >= KR_OPTIONS_MAX);
-	if (p->out->value[index]) {
-		kr_fail(p->err, KR_E_USAGE, "option '--%s' is given twice", p->command->options[index].name);
-		return usage(p);
-	}
+	if (p->out->value[index])
+		return twice(p, &p->command->options[index]);
 	p->out->value[index] = value;
 	return 0;
 }
@@ -62,30 +73,59 @@ kr_option_needs_value(const struct kr_option *option)
 }
 
 /* The value of an option that needs one and has none attached: the next word, whatever it looks like. */
+static const char *
+next_value(struct parse *p, const struct kr_option *o)
+{
+	if (p->at < p->argc)
+		return p->argv[p->at++];
+	kr_fail(p->err, KR_E_USAGE, "option '--%s' needs a value, %s", o->name, o->argument);
+	usage(p);
+	return NULL;
+}
+
 static int
 set_next(struct parse *p, size_t index)
 {
-	const struct kr_option *o = &p->command->options[index];
+	const char *value = next_value(p, &p->command->options[index]);
 
-	if (p->at >= p->argc) {
-		kr_fail(p->err, KR_E_USAGE, "option '--%s' needs a value, %s", o->name, o->argument);
-		return usage(p);
-	}
-	return set(p, index, p->argv[p->at++]);
+	return value ? set(p, index, value) : -1;
+}
+
+static bool
+is_named(const struct kr_option *option, const char *text)
+{
+	size_t n = strcspn(text, "=");
+
+	return strlen(option->name) == n && memcmp(option->name, text, n) == 0;
+}
+
+static int
+set_colour(struct parse *p, const char *text)
+{
+	const char *value = strchr(text, '=') ? strchr(text, '=') + 1 : next_value(p, &kr_colour_option);
+
+	if (!value)
+		return -1;
+	if (p->out->has_colour)
+		return twice(p, &kr_colour_option);
+	p->out->has_colour = true;
+	return kr_colour_read(value, &p->out->colour, p->err);
 }
 
 static int
 parse_long(struct parse *p, const char *text)
 {
-	size_t n = strcspn(text, "=");
+	const size_t n = strcspn(text, "=");
 	const struct kr_option *options = p->command->options;
 
 	if (strcmp(text, "help") == 0) {
 		p->wants_help = true;
 		return 0;
 	}
+	if (is_named(&kr_colour_option, text))
+		return set_colour(p, text);
 	for (size_t i = 0; options && options[i].name; i++) {
-		if (strlen(options[i].name) != n || memcmp(options[i].name, text, n) != 0)
+		if (!is_named(&options[i], text))
 			continue;
 		if (!options[i].argument && text[n]) {
 			kr_fail(p->err, KR_E_USAGE, "option '--%s' takes no value", options[i].name);

@@ -17,6 +17,7 @@ PAGES = {
                              "item reply", "item resolve", "item reopen", "item complete", "item cancel", "item abandon", "item archive", "item list", "item merge", "item push", "item remove"],
     "man/kraft-admin.1.scd": ["admin start", "admin stop", "admin restart", "admin health", "admin reload"],
 }
+EVERY_COMMANDS = ["--color", "--help"]  # in kraft(1)
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "HACKING.md", "SECURITY.md", "docs/promises.md"]
 
 
@@ -54,7 +55,7 @@ def every_command_of_the_manual_exists():
 
 def every_option_is_in_its_page():
     return [f"{command} {option}" for page, names in PAGES.items() for command in names for option in options(command)
-            if option != "--help" and f"*{option}*" not in read(page)]
+            if option not in EVERY_COMMANDS and f"*{option}*" not in read(page)]
 
 
 def every_option_of_a_page_exists():
@@ -64,6 +65,12 @@ def every_option_of_a_page_exists():
         told = re.findall(r"^(?:\*-\w\*, )?\*(--[a-z-]+)\*", read(page), re.MULTILINE)
         wrong += [f"{page} {option}" for option in told if option not in known]
     return wrong
+
+
+def the_options_of_every_command_are_in_the_manual():
+    page = read("man/kraft.1.scd")
+    return [f"{command} {option}" for command in commands() for option in EVERY_COMMANDS
+            if option not in options(command) or not re.search(rf"^(\*-h\*, )?\*{option}\*", page, re.MULTILINE)]
 
 
 def keys(sections):
@@ -129,6 +136,7 @@ TESTS = [
     every_command_of_the_manual_exists,
     every_option_is_in_its_page,
     every_option_of_a_page_exists,
+    the_options_of_every_command_are_in_the_manual,
     every_key_of_a_chain_and_of_the_policy_is_in_its_page,
     links_lead_somewhere,
     told_dev_commands_exist,

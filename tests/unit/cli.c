@@ -1,4 +1,5 @@
 /* cli: the option parser, finding commands, suggestions, help, colour. */
+#include <pty.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -106,6 +107,12 @@ wrong_command_lines_name_the_fix(void **state)
 		{ &mixed, { "--kep" }, "unknown option '--kep'", "did you mean '--keep'?" },
 		{ &mixed, { "--zzzzzz" }, "unknown option '--zzzzzz'", "'kraft mixed --help'" },
 		{ &mixed, { "-z" }, "unknown option '-z'", "'kraft mixed --help'" },
+		{ &mixed, { "--colour=never" }, "unknown option '--colour=never'", "" },
+		{ &mixed, { "--colr" }, "unknown option '--colr'", "did you mean '--color'?" },
+		{ &mixed, { "--color=red" }, "'--color' takes no 'red'", "'auto', 'always', 'never'" },
+		{ &mixed, { "--color=" }, "'--color' takes no ''", "'never'" },
+		{ &mixed, { "--color" }, "option '--color' needs a value, WHEN", "" },
+		{ &mixed, { "--color=auto", "--color=never" }, "option '--color' is given twice", "" },
 		{ &mixed, { "--keep=1" }, "option '--keep' takes no value", "" },
 		{ &mixed, { "--repo" }, "option '--repo' needs a value, PATH", "" },
 		{ &mixed, { "-r" }, "option '--repo' needs a value, PATH", "" },
@@ -167,6 +174,7 @@ every_command_can_be_found_and_tells_of_itself(void **state)
 				assert_string_not_equal(c->options[k].name, c->options[count].name);
 				assert_true(!c->options[k].letter || c->options[k].letter != c->options[count].letter);
 			}
+			assert_string_not_equal(c->options[count].name, kr_colour_option.name);
 			count++;
 		}
 		assert_true(count <= KR_OPTIONS_MAX);
@@ -174,17 +182,94 @@ every_command_can_be_found_and_tells_of_itself(void **state)
 }
 
 static void
-colour_is_for_terminals_only(void **state)
+color_is_an_option_of_every_command(void **state)
 {
-	int fds[2];
+	struct outcome o;
 
 	(void)state;
-	assert_int_equal(pipe(fds), 0);
-	setenv("TERM", "xterm", 1);
-	unsetenv("NO_COLOR");
-	assert_false(kr_colour_on(fds[1]));
-	close(fds[0]);
-	close(fds[1]);
+	PARSE(&o, &mixed, "w", "--color=never", "--keep");
+	assert_int_equal(o.result, 0);
+	assert_true(o.parsed.has_colour);
+	assert_int_equal(o.parsed.colour, KR_COLOUR_NEVER);
+	assert_non_null(o.parsed.value[1]);
+	assert_int_equal(o.parsed.word_count, 1);
+	PARSE(&o, &mixed, "--color", "always");
+	assert_int_equal(o.parsed.colour, KR_COLOUR_ALWAYS);
+	PARSE(&o, &mixed, "w");
+	assert_false(o.parsed.has_colour);
+
+	PARSE(&o, &stops, "ls", "--color=never"); /* the command's own */
+	assert_false(o.parsed.has_colour);
+	assert_int_equal(o.parsed.word_count, 2);
+	PARSE(&o, &mixed, "--color=always", "--bad"); /* the error, too, is written as asked for */
+	assert_int_equal(o.result, -1);
+	assert_int_equal(o.parsed.colour, KR_COLOUR_ALWAYS);
+}
+
+/* Descriptors of a pipe and of a terminal. */
+struct ends {
+	int pipe[2], terminal[2];
+};
+
+static const char *const colour_variables[] = { "NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "TERM" };
+
+static void
+open_ends(struct ends *ends)
+{
+	assert_int_equal(pipe(ends->pipe), 0);
+	assert_int_equal(openpty(&ends->terminal[0], &ends->terminal[1], NULL, NULL, NULL), 0);
+}
+
+static void
+close_ends(struct ends *ends)
+{
+	for (int i = 0; i < 2; i++) {
+		close(ends->pipe[i]);
+		close(ends->terminal[i]);
+	}
+	for (size_t i = 0; i < KR_COUNT(colour_variables); i++)
+		unsetenv(colour_variables[i]);
+	kr_colour_choose(KR_COLOUR_AUTO);
+}
+
+/* By the order of the rules: each column is decided by the first one that says something. */
+static void
+colour_is_decided_by_option_then_environment_then_terminal(void **state)
+{
+	static const struct {
+		enum kr_colour option;
+		const char *value[KR_COUNT(colour_variables)]; /* NULL: not set */
+		bool on_pipe, on_terminal;
+	} cases[] = {
+		{ KR_COLOUR_AUTO, { NULL, NULL, NULL, "xterm" }, false, true },
+		{ KR_COLOUR_AUTO, { NULL, NULL, NULL, "dumb" }, false, false },
+		{ KR_COLOUR_AUTO, { NULL, NULL, NULL, "" }, false, false },
+		{ KR_COLOUR_AUTO, { NULL, NULL, NULL, NULL }, false, false },
+		{ KR_COLOUR_AUTO, { "1", NULL, NULL, "xterm" }, false, false },
+		{ KR_COLOUR_AUTO, { "", NULL, NULL, "xterm" }, false, true },
+		{ KR_COLOUR_AUTO, { NULL, "1", NULL, "dumb" }, true, true },
+		{ KR_COLOUR_AUTO, { NULL, NULL, "1", NULL }, true, true },
+		{ KR_COLOUR_AUTO, { NULL, "", "", "xterm" }, false, true },
+		{ KR_COLOUR_AUTO, { "1", "1", "1", "xterm" }, false, false },
+		{ KR_COLOUR_AUTO, { "", "1", NULL, "xterm" }, true, true },
+		{ KR_COLOUR_ALWAYS, { "1", NULL, NULL, "dumb" }, true, true },
+		{ KR_COLOUR_NEVER, { NULL, "1", "1", "xterm" }, false, false },
+	};
+	struct ends ends;
+
+	(void)state;
+	open_ends(&ends);
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		for (size_t k = 0; k < KR_COUNT(colour_variables); k++)
+			if (cases[i].value[k])
+				setenv(colour_variables[k], cases[i].value[k], 1);
+			else
+				unsetenv(colour_variables[k]);
+		kr_colour_choose(cases[i].option);
+		if (kr_colour_on(ends.pipe[1]) != cases[i].on_pipe || kr_colour_on(ends.terminal[1]) != cases[i].on_terminal)
+			fail_msg("case %zu", i);
+	}
+	close_ends(&ends);
 }
 
 /* ---- patches ---- */
@@ -265,7 +350,8 @@ main(void)
 		cmocka_unit_test(wrong_command_lines_name_the_fix),
 		cmocka_unit_test(unknown_commands_suggest_the_nearest),
 		cmocka_unit_test(every_command_can_be_found_and_tells_of_itself),
-		cmocka_unit_test(colour_is_for_terminals_only),
+		cmocka_unit_test(color_is_an_option_of_every_command),
+		cmocka_unit_test(colour_is_decided_by_option_then_environment_then_terminal),
 		cmocka_unit_test(a_patch_cannot_steer_a_terminal_GIT_15),
 		cmocka_unit_test(the_parts_of_a_patch_are_counted_not_guessed_GIT_15),
 		cmocka_unit_test(long_lines_come_whole),
