@@ -8,7 +8,7 @@ static const struct {
 	const char *name;
 	int exit_status;
 } codes[] = {
-#define X(code, name, status) [KR_E_##code] = { name, status },
+#define X(code, name, status) [KR_E_##code] = { name, KR_EXIT_##status },
 	KR_ERROR_CODES(X)
 #undef X
 };
@@ -73,7 +73,13 @@ kr_error_name(enum kr_error_code code)
 int
 kr_error_exit_status(enum kr_error_code code)
 {
-	return (unsigned)code < KR_COUNT(codes) ? codes[code].exit_status : 1;
+	return (unsigned)code < KR_COUNT(codes) ? codes[code].exit_status : KR_EXIT_FAILED;
+}
+
+int
+kr_error_launch_status(enum kr_error_code code)
+{
+	return code == KR_E_NONE || code == KR_E_USAGE ? kr_error_exit_status(code) : KR_EXIT_LAUNCH;
 }
 
 void

@@ -12,22 +12,48 @@
 
 #include "base/base.h"
 
-/* code, name in --json, exit status of the program when it is reported (125: the launch was refused) */
-#define KR_ERROR_CODES(X)                                                                          \
-	X(NONE, "none", 0)                                                                             \
-	X(USAGE, "usage", 2)             /* the command line is wrong */                               \
-	X(CONFIG, "config", 125)         /* a configuration file is wrong; has a place */              \
-	X(REFUSED, "refused", 125)       /* a rule refuses the launch: protected path, command lookup */ \
-	X(WALL, "wall", 125)             /* a wall that was asked for cannot be raised */              \
-	X(UNSUPPORTED, "unsupported", 125) /* not built into this kraft, or not on this system */      \
-	X(NOT_FOUND, "not_found", 1)     /* what the person named does not exist */                    \
-	X(LOGIN, "login", 4)             /* a login or token is missing, or wrong */                   \
-	X(SERVER, "server", 6)           /* no server is running, or it cannot be reached */           \
-	X(TIMEOUT, "timeout", 8)         /* what was waited for did not come in its time */            \
-	X(BUSY, "busy", 125)             /* another session holds it */                                \
-	X(LIMIT, "limit", 125)           /* a named limit was passed */                                \
-	X(GIT, "git", 125)               /* a git run failed */                                        \
-	X(SYSTEM, "system", 125)         /* a system call failed; sys_errno is set */
+/*
+ * The exit statuses of the program: name, number, what it means. `kraft help exit-codes` and kraft(1) say the
+ * same. What a worker's command ended with is not among them: `kraft run` hands that on as it is.
+ */
+#define KR_EXITS(X)                                                                                    \
+	X(DONE, 0, "done; a list with nothing in it is done too")                                          \
+	X(FAILED, 1, "failed, or the answer to what was asked is no")                                      \
+	X(USAGE, 2, "the command line is wrong: an unknown command, option or value")                      \
+	X(CONFIG, 3, "a configuration file is refused, or lacks what is needed")                           \
+	X(LOGIN, 4, "a login or a token is missing")                                                       \
+	X(REFUSED, 5, "refused by a policy, a gate, or another rule of kraft's")                           \
+	X(SERVER, 6, "the server does not run, or cannot be reached")                                      \
+	X(NOT_FOUND, 7, "what was named does not exist")                                                   \
+	X(TIMEOUT, 8, "timed out while it waited")                                                         \
+	X(LAUNCH, 125, "only 'kraft run' and 'kraft shell': kraft refused or failed, whatever the reason") \
+	X(NOT_EXECUTABLE, 126, "only 'kraft run' and 'kraft shell': the command is not executable")        \
+	X(NO_COMMAND, 127, "only 'kraft run' and 'kraft shell': the command was not found inside")         \
+	X(INTERRUPTED, 130, "ended by SIGINT, as Ctrl-C sends it")                                         \
+	X(TERMINATED, 143, "ended by SIGTERM")
+
+enum kr_exit {
+#define X(name, status, meaning) KR_EXIT_##name = (status),
+	KR_EXITS(X)
+#undef X
+};
+
+/* code, name in --json, exit status when it is reported (a command that launches: kr_error_launch_status) */
+#define KR_ERROR_CODES(X)                                                                               \
+	X(NONE, "none", DONE)                                                                               \
+	X(USAGE, "usage", USAGE)              /* the command line is wrong */                               \
+	X(CONFIG, "config", CONFIG)           /* a configuration file is wrong; has a place */              \
+	X(LOGIN, "login", LOGIN)              /* a login or a token is missing */                           \
+	X(REFUSED, "refused", REFUSED)        /* a rule refuses it: protected path, command lookup, gate */ \
+	X(SERVER, "server", SERVER)           /* the server does not run, or cannot be reached */           \
+	X(NOT_FOUND, "not_found", NOT_FOUND)  /* what the person named does not exist */                    \
+	X(TIMEOUT, "timeout", TIMEOUT)        /* what was waited for did not come in time */                \
+	X(WALL, "wall", FAILED)               /* a wall that was asked for cannot be raised */              \
+	X(UNSUPPORTED, "unsupported", FAILED) /* not built into this kraft, or not on this system */        \
+	X(BUSY, "busy", FAILED)               /* another session holds it */                                \
+	X(LIMIT, "limit", FAILED)             /* a named limit was passed */                                \
+	X(GIT, "git", FAILED)                 /* a git run failed */                                        \
+	X(SYSTEM, "system", FAILED)           /* a system call failed; sys_errno is set */
 
 enum kr_error_code {
 #define X(code, name, status) KR_E_##code,
@@ -78,6 +104,9 @@ int kr_wrap(struct kr_error *err, const char *fmt, ...) KR_PRINTF(2, 3);
 
 const char *kr_error_name(enum kr_error_code code);
 int kr_error_exit_status(enum kr_error_code code);
+/* The same for a command that launches another: there every status but usage could be taken for the command's
+ * own. */
+int kr_error_launch_status(enum kr_error_code code);
 
 /*
  * Prints the error for a person on a stream:

@@ -37,6 +37,7 @@ struct kr_command {
 	const struct kr_option *options; /* ends with a NULL name */
 	int words_min, words_max;        /* -1: any number */
 	bool stops_at_word;              /* the first word ends the options (run, shell, explain) */
+	bool launches; /* ends with the status of what it starts, so its own errors are kr_error_launch_status */
 	/* Returns the exit status; with err filled it is reported by main and gives the status of its code. */
 	int (*run)(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err);
 };
@@ -74,6 +75,7 @@ extern const struct kr_option kr_colour_option;
 bool kr_option_needs_value(const struct kr_option *option);
 
 void kr_help_overview(FILE *out);
+void kr_help_exit_codes(FILE *out);
 void kr_help_command(const struct kr_command *command, FILE *out);
 /* Everything below `group` ("repo"): false when no command starts with that word. */
 bool kr_help_group(const char *group, FILE *out);

@@ -223,7 +223,9 @@ const struct kr_command kr_cmd_explain = {
 		"Prints how the command is found, what is shown at which path and why, which variables cross (never\n"
 		"their values), which hosts are allowed, and what the kernel refuses. Without a command: the\n"
 		"repository's test command (with --phase install its setup command).\n\n"
-		"Exit status: 0; 125 when a run would be refused, with the reason and how far the lookup came.",
+		"When a run would be refused it tells the reason and how far the lookup came, and ends with the "
+		"status\n"
+		"of that reason ('kraft help exit-codes'); the run itself would end with 125.",
 	.options = options,
 	.words_min = 0,
 	.words_max = -1,

@@ -50,5 +50,6 @@ const struct kr_command kr_cmd_run = {
 	.words_min = 1,
 	.words_max = -1,
 	.stops_at_word = true,
+	.launches = true,
 	.run = run,
 };

@@ -58,5 +58,6 @@ const struct kr_command kr_cmd_shell = {
 	.help = "The shell is $SHELL where that is one of the system's, else /bin/sh. Everything else is as for\n"
 			"'kraft run'.",
 	.options = options,
+	.launches = true,
 	.run = run,
 };

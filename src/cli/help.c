@@ -40,8 +40,29 @@ kr_help_overview(FILE *out)
 		out);
 	for (size_t i = 0; kr_commands[i]; i++)
 		print_row(out, kr_commands[i]->name, kr_commands[i]->summary);
-	fputs("\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more; 'kraft --version' prints the "
-		  "version.\n",
+	fputs(
+		"\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more, 'kraft help exit-codes' what a status\n"
+		"means; 'kraft --version' prints the version.\n",
+		out);
+}
+
+void
+kr_help_exit_codes(FILE *out)
+{
+	static const struct {
+		const char *status, *meaning;
+	} rows[] = {
+#define X(name, status, meaning) { #status, meaning },
+		KR_EXITS(X)
+#undef X
+	};
+
+	fputs("exit statuses of kraft\n\n", out);
+	for (size_t i = 0; i < KR_COUNT(rows); i++)
+		print_row(out, rows[i].status, rows[i].meaning);
+	fputs(
+		"\n'kraft run' and 'kraft shell' end with the status of the command, or with 128 and the number of\n"
+		"the signal that ended it; an error of kraft's own is 2 or 125 there, and no other.\n",
 		out);
 }
 

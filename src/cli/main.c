@@ -1,7 +1,6 @@
 /*
  * kraft: dispatch only. Finds the command, parses its options by its table, runs it, reports its error once.
- * Exit status: the command's own; with an error, what the table in base/error.h says; 2 for a wrong command
- * line.
+ * Exit status: the command's own; with an error, what the tables in base/error.h say.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +29,10 @@ help(int argc, char **argv)
 
 	if (argc == 0) {
 		kr_help_overview(stdout);
+		return 0;
+	}
+	if (argc == 1 && strcmp(argv[0], "exit-codes") == 0) {
+		kr_help_exit_codes(stdout);
 		return 0;
 	}
 	if (argc == 1 && kr_help_group(argv[0], stdout))
@@ -63,7 +66,10 @@ dispatch(int argc, char **argv)
 		return 0;
 	}
 	status = command->run(&arena, &parsed, &err);
-	return err.code ? report(&err) : status;
+	if (!err.code)
+		return status;
+	(void)report(&err);
+	return command->launches ? kr_error_launch_status(err.code) : kr_error_exit_status(err.code);
 }
 
 /* --color may stand before the command, too. Returns how many words it took, or -1. */

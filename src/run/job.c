@@ -205,7 +205,7 @@ record_failure(int folder, struct kr_log *log, const struct kr_error *err)
 	kr_log_add(log, KR_LOG_NOTE, text, (size_t)n, kr_now_ms());
 	if (faccessat(folder, KG_EXIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return; /* the launcher's own word */
-	n = snprintf(exit_text, sizeof(exit_text), "%d 0 not-started\n", kr_error_exit_status(err->code));
+	n = snprintf(exit_text, sizeof(exit_text), "%d 0 not-started\n", KG_EXIT_REFUSED);
 	(void)kr_file_write_at(
 		folder, KG_EXIT_FILE, exit_text, (size_t)n, 0600, NULL); /* `view` then says lost */
 }

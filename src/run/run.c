@@ -196,8 +196,8 @@ start_settings(struct kr_run_state *run, struct kr_error *err)
 	return 0;
 }
 
-static int
-open_and_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
+int
+kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
 {
 	struct kr_run_state run = { .arena = arena, .want = want, .item = { .lock_fd = -1 } };
 	int result;
@@ -213,16 +213,5 @@ open_and_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_e
 		kr_git_settings_fini(&run.trees[i].settings);
 	if (run.changes.running)
 		kr_git_abandon(&run.changes.git);
-	return result;
-}
-
-int
-kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *err)
-{
-	int result = open_and_run(arena, want, err);
-
-	/* Status 1 would read as the command's own: a test suite that failed. */
-	if (result < 0 && err->code == KR_E_NOT_FOUND)
-		err->code = KR_E_REFUSED;
 	return result;
 }

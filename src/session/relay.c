@@ -886,6 +886,11 @@ kr_relay_follow(
 	return 0;
 }
 
+_Static_assert((int)KR_EXIT_LAUNCH == (int)KG_EXIT_REFUSED &&
+				   (int)KR_EXIT_NOT_EXECUTABLE == (int)KG_EXIT_NOT_EXECUTABLE &&
+				   (int)KR_EXIT_NO_COMMAND == (int)KG_EXIT_NOT_FOUND,
+	"what the guest ends with is in the table of statuses");
+
 int
 kr_session_exit_status(const struct kr_session_end *end)
 {

@@ -73,6 +73,37 @@ def the_options_of_every_command_are_in_the_manual():
             if option not in options(command) or not re.search(rf"^(\*-h\*, )?\*{option}\*", page, re.MULTILINE)]
 
 
+def section(page, heading):
+    return re.search(rf"^# {heading}\n(.*?)(?=^# |\Z)", read(page), re.MULTILINE | re.DOTALL).group(1)
+
+
+def exit_codes():
+    """The table as the program prints it: number and meaning, on one line."""
+    text = re.sub(r"\n {8,}", " ", kraft("help", "exit-codes"))
+    return re.findall(r"^  (\d+) +(.*)$", text, re.MULTILINE)
+
+
+def the_exit_codes_of_the_manual_are_the_programs():
+    told = [(number, re.sub(r"\s+", " ", plain(meaning)).strip())
+            for number, meaning in re.findall(r"^\*(\d+)\*\n((?:\t.*\n)+)", section("man/kraft.1.scd", "EXIT STATUS"), re.MULTILINE)]
+    real = [(number, meaning[0].upper() + meaning[1:].replace("'kraft run'", "kraft run").replace("'kraft shell'", "kraft shell") + ".")
+            for number, meaning in exit_codes()]
+    return [f"{a} is not {b}" for a, b in zip(told, real) if a != b] + ([] if len(told) == len(real) > 10 else ["other rows"])
+
+
+def exit_codes_that_are_told_elsewhere_exist():
+    """In the pages of other commands, 125 to 127 belong to those that launch."""
+    known = {number for number, _ in exit_codes()}
+    wrong = []
+    for page in PAGES:
+        for number in re.findall(r"^\*(\d+)\*", read(page), re.MULTILINE):
+            wrong += [] if number in known and int(number) < 125 else [f"{page} {number}"]
+    for command in commands():
+        said = re.findall(r"\b12[567]\b", kraft("help", *command.split()))
+        wrong += [f"{command} {number}" for number in said if command not in ("run", "shell", "explain")]
+    return wrong
+
+
 def keys(sections):
     """The keys of some sections, from the rows of the table of keys."""
     table = read("src/config/schema.c")
@@ -137,6 +168,8 @@ TESTS = [
     every_option_is_in_its_page,
     every_option_of_a_page_exists,
     the_options_of_every_command_are_in_the_manual,
+    the_exit_codes_of_the_manual_are_the_programs,
+    exit_codes_that_are_told_elsewhere_exist,
     every_key_of_a_chain_and_of_the_policy_is_in_its_page,
     links_lead_somewhere,
     told_dev_commands_exist,

@@ -34,11 +34,11 @@ def _(t):
     told = json.loads(home.kraft("admin", "chains", "--json").out)["chains"]
     t.works([c["loads"] for c in told] == [False, True, True] and told[0]["error"]["line"] == 9, "for programs", told)
     named = home.kraft("admin", "chains", "broken")
-    t.works(named.code == 125 and "chains/broken.yaml:9:28: unknown key 'tiemout'" in named.err and not named.out, "by name", named)
+    t.works(named.code == 3 and "chains/broken.yaml:9:28: unknown key 'tiemout'" in named.err and not named.out, "by name", named)
     unknown = home.kraft("admin", "chains", "nope")
-    t.works(unknown.code == 1 and "broken, default, mine" in unknown.err, "what there is", unknown)
+    t.works(unknown.code == 7 and "broken, default, mine" in unknown.err, "what there is", unknown)
     outside = home.kraft("admin", "chains", "../chains/mine")
-    t.works(outside.code == 1 and "there is no chain" in outside.err, "an id is no path", outside)
+    t.works(outside.code == 7 and "there is no chain" in outside.err, "an id is no path", outside)
 
 
 @promise("CFG-11", "one chain is shown by its paths, kinds and bounds")

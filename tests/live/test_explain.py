@@ -30,7 +30,7 @@ def _(t):
     result = home.kraft("explain", "--", "tool", env=env)
     t.works(result.code == 0 and tool in result.out and home.home + "/pack" in result.out, "the steps", result)
     result = home.kraft("explain", "--", "no-such-tool", env=env)
-    t.works(result.code == 125 and "no-such-tool" in result.err + result.out, "a refusal, with the same code as run", result)
+    t.works(result.code == 5 and "no-such-tool" in result.err + result.out, "a refusal, as a refusal of any command", result)
 
 
 @wall("OS-ENV-01", "explain never prints a secret's value")

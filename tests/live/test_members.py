@@ -96,7 +96,7 @@ def _(t):
     stat = home.kraft("view", "diff", "--stat", "--member", "lib", "s")
     t.works("libs/deep/lib/:" in stat.lines and "tool" not in stat.out, "a member's alone", stat)
     wrong = home.kraft("view", "diff", "--member", "nobody", "s")
-    t.works(wrong.code == 1 and "has no member 'nobody'" in wrong.err, "one that there is not", wrong)
+    t.works(wrong.code == 7 and "has no member 'nobody'" in wrong.err, "one that there is not", wrong)
     for repo in (home.repo, home.lib, home.tool):
         git(home.home, "init", "-q", "--bare", repo + ".git")
         git(repo, "remote", "add", "origin", repo + ".git")

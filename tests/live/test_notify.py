@@ -253,7 +253,7 @@ def _(t):
     for program in (home.tree(item) + "/tell", home.run_dir + "/../run/x", "./tell", "bin/tell"):
         home.notify(command=[program])
         refused = home.kraft("admin", "notify", cwd=home.tree(item))
-        t.attack(refused.code == 125 and "notify.yaml:1:14" in refused.err and not os.path.exists(home.pwned), program + " is refused", refused)
+        t.attack(refused.code == 3 and "notify.yaml:1:14" in refused.err and not os.path.exists(home.pwned), program + " is refused", refused)
     subprocess.run([home.tree(item) + "/bin/tell"], check=True)
     t.control(os.path.exists(home.pwned), "run by hand it does what it is for")
 
@@ -262,7 +262,7 @@ def _(t):
 def _(t):
     server, home = Server(), Desk()
     none = home.kraft("admin", "notify")
-    t.works(none.code == 1 and "nobody is told" in none.err and "notify.yaml" in none.err, "where there is no file", none)
+    t.works(none.code == 7 and "nobody is told" in none.err and "notify.yaml" in none.err, "where there is no file", none)
     home.notify(command=[home.script], webhook=server.url, on=[])
     sent = home.kraft("admin", "notify")
     t.works(sent.code == 0 and sent.lines == ["command  sent", "webhook  sent"] and "printed" in sent.err, "sent by both", sent)
@@ -276,7 +276,7 @@ def _(t):
         {"by": "command", "ok": False, "reason": "it ended with exit code 1"}, {"by": "webhook", "ok": True, "reason": None}]}, "what failed", failed)
     write(home.config_dir + "/notify.yaml", "comand: [x]\n")
     wrong = home.kraft("admin", "notify")
-    t.works(wrong.code == 125 and "notify.yaml:1:1" in wrong.err and "did you mean 'command'?" in wrong.err, "a mistake", wrong)
+    t.works(wrong.code == 3 and "notify.yaml:1:1" in wrong.err and "did you mean 'command'?" in wrong.err, "a mistake", wrong)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def _(t):
 def _(t):
     home = Home()
     t.works("no sessions" in home.kraft("view", "sessions").out, "none yet")
-    t.works(home.kraft("view", "logs").code == 1, "no log yet")
+    t.works(home.kraft("view", "logs").code == 7, "no log yet")
     home.sh("echo one; exit 3")
     home.sh("echo two >&2", options=["--item", "b"])
     home.sh("kill -9 $$")
@@ -172,7 +172,7 @@ def _(t):
     line = json.loads(home.kraft("view", "logs", "--item", "b", "--json").out)
     t.works(line["stream"] == "stderr" and line["text"] == "two" and abs(line["ms"] / 1000 - time.time()) < 60, "JSON", line)
     for wrong in (["nonsense"], ["../../etc"], ["0" * 16]):
-        t.works(home.kraft("view", "logs", *wrong).code == 1, "no such session", wrong)
+        t.works(home.kraft("view", "logs", *wrong).code == 7, "no such session", wrong)
     process = home.start("sh", "-c", "for i in 1 2 3 4 5; do echo tick$i; sleep 0.3; done")
     wait_for(lambda: sessions(home)[0]["state"] == "running", 10)
     t.works(sessions(home)[0]["state"] == "running", "running")

@@ -117,7 +117,7 @@ def _(t):
         t.works(OFF not in s.seen, "other keys mean nothing")
         write(home.run_dir + "/orchestrator.db", "nonsense")
         s.end()
-        t.works(s.code == 125 and b"kraft:" in s.seen[s.seen.index(OFF):] and s.modes() == s.modes_before,
+        t.works(s.code == 1 and b"kraft:" in s.seen[s.seen.index(OFF):] and s.modes() == s.modes_before,
                 "an error, which is told on the screen that was there before", s.seen[-600:])
 
 

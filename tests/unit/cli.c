@@ -272,6 +272,72 @@ colour_is_decided_by_option_then_environment_then_terminal(void **state)
 	close_ends(&ends);
 }
 
+/* ---- exit statuses ---- */
+
+static void
+every_error_has_a_status_of_the_table(void **state)
+{
+	static const int known[] = {
+#define X(name, status, meaning) status,
+		KR_EXITS(X)
+#undef X
+	};
+
+	(void)state;
+	for (size_t i = 1; i < KR_COUNT(known); i++)
+		assert_true(known[i - 1] < known[i]);
+	for (int code = KR_E_NONE; code < KR_E_COUNT; code++) {
+		int status = kr_error_exit_status((enum kr_error_code)code);
+		size_t at = 0;
+
+		while (at < KR_COUNT(known) && known[at] != status)
+			at++;
+		assert_true(at < KR_COUNT(known));
+		assert_true(status < KR_EXIT_LAUNCH); /* 125 and up are a launch's */
+		assert_true((status == KR_EXIT_DONE) == (code == KR_E_NONE));
+	}
+	assert_int_equal(kr_error_exit_status(KR_E_CONFIG), 3);
+	assert_int_equal(kr_error_exit_status(KR_E_LOGIN), 4);
+	assert_int_equal(kr_error_exit_status(KR_E_REFUSED), 5);
+	assert_int_equal(kr_error_exit_status(KR_E_SERVER), 6);
+	assert_int_equal(kr_error_exit_status(KR_E_NOT_FOUND), 7);
+	assert_int_equal(kr_error_exit_status(KR_E_TIMEOUT), 8);
+	assert_int_equal(kr_error_exit_status(KR_E_WALL), 1);
+}
+
+/* A command that launches has 2 and 125 for errors of kraft's: all others could be the command's. */
+static void
+an_error_of_a_launch_is_125_but_for_usage(void **state)
+{
+	size_t launching = 0;
+
+	(void)state;
+	for (int code = KR_E_USAGE; code < KR_E_COUNT; code++)
+		assert_int_equal(kr_error_launch_status((enum kr_error_code)code), code == KR_E_USAGE ? 2 : 125);
+	for (size_t i = 0; kr_commands[i]; i++) {
+		const char *name = kr_commands[i]->name;
+
+		assert_true(kr_commands[i]->launches == (strcmp(name, "run") == 0 || strcmp(name, "shell") == 0));
+		launching += kr_commands[i]->launches;
+	}
+	assert_int_equal(launching, 2);
+}
+
+static void
+the_table_of_statuses_is_printed(void **state)
+{
+	static char shown[1 << 14];
+	FILE *out = fmemopen(shown, sizeof(shown), "w");
+
+	(void)state;
+	assert_non_null(out);
+	kr_help_exit_codes(out);
+	assert_int_equal(fclose(out), 0);
+#define X(name, status, meaning) assert_non_null(strstr(shown, "\n  " #status " "));
+	KR_EXITS(X)
+#undef X
+}
+
 /* ---- patches ---- */
 
 /* What comes out of `text` in pieces of `piece` bytes. */
@@ -352,6 +418,9 @@ main(void)
 		cmocka_unit_test(every_command_can_be_found_and_tells_of_itself),
 		cmocka_unit_test(color_is_an_option_of_every_command),
 		cmocka_unit_test(colour_is_decided_by_option_then_environment_then_terminal),
+		cmocka_unit_test(every_error_has_a_status_of_the_table),
+		cmocka_unit_test(an_error_of_a_launch_is_125_but_for_usage),
+		cmocka_unit_test(the_table_of_statuses_is_printed),
 		cmocka_unit_test(a_patch_cannot_steer_a_terminal_GIT_15),
 		cmocka_unit_test(the_parts_of_a_patch_are_counted_not_guessed_GIT_15),
 		cmocka_unit_test(long_lines_come_whole),
