@@ -163,11 +163,18 @@ pause_all(struct kr_arena *arena, struct kr_error *err)
 
 	if (result == 0)
 		result = kr_work_list(&work, &list, err);
-	for (size_t i = 0; result == 0 && i < list.n; i++)
-		if (list.v[i].is_hosted && kr_work_pause(&work, list.v[i].row.id, err) == 0)
+	for (size_t i = 0; result == 0 && i < list.n; i++) {
+		struct kr_error why = { 0 };
+
+		if (!list.v[i].is_hosted)
+			continue;
+		if (kr_work_pause(&work, list.v[i].row.id, &why) == 0)
 			printf("%s paused\n", list.v[i].row.id);
-		else if (list.v[i].is_hosted)
-			result = err->code == KR_E_REFUSED ? 0 : -1; /* it came to an end meanwhile */
+		else if (why.code != KR_E_REFUSED) { /* else it came to its end meanwhile */
+			*err = why;
+			result = -1;
+		}
+	}
 	kr_work_close(&work);
 	return result;
 }

@@ -161,7 +161,7 @@ def _(t):
     os.kill(home.server, signal.SIGCONT)
     t.attack(told.code == 8, "one that does not answer: 8", told)
     t.control(home.kraft("admin", "health").code == 0, "it goes on")
-    write(home.config_dir + "/policy.yaml", "default: {}\nmax_concurrent: many\n")
+    write(home.config_dir + "/policy.yaml", "default: {attempts: 3, wall_clock_s: 60}\nmax_concurrent: many\n")
     told = home.kraft("admin", "reload")
     t.attack(told.code == 3 and "policy.yaml:2" in told.err, "what does not load is told with its place", told)
     told = home.kraft("admin", "restart", *PORT_0)
