@@ -54,8 +54,8 @@ enum { KR_SESSION_LIST_MAX = 4096 }; /* the newest ones are kept */
 int kr_session_list(struct kr_arena *arena, const char *run_dir, const char *item,
 	struct kr_session_list *out, struct kr_error *err);
 /*
- * Tidies up after sessions that are over: channel directories that are left go, and when
- * there are more than KR_SESSION_KEPT_MOST folders the oldest go, each with its result file, until
+ * Tidies up after sessions that are over: channel directories that are left go, folders that never got their
+ * facts go after a minute, and when there are more than KR_SESSION_KEPT_MOST folders the oldest go, each with its result file, until
  * KR_SESSION_KEPT_LEAST are left.
  * Nothing of a session whose host lives is touched, nor of one that is just being made. Best effort: what
  * cannot be removed stays for the next time.

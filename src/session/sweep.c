@@ -74,8 +74,7 @@ each_id(int fd, void (*each)(void *context, const char *id), void *context)
 	for (const struct dirent *e; (e = readdir(dir));)
 		if (is_id(e->d_name)) {
 			n++;
-			if (each)
-				each(context, e->d_name);
+			each(context, e->d_name);
 		}
 	closedir(dir);
 	return n;
@@ -143,6 +142,17 @@ sweep_channel(void *context, const char *id)
 		(void)kr_tree_remove_at(c->fd, id);
 }
 
+/* Of a host that died before it could say what it is: nothing refers to it. */
+static void
+sweep_nameless(void *context, const char *id)
+{
+	int fd = *(const int *)context;
+	kr_auto_fd int folder = openat(fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (folder >= 0 && faccessat(folder, "session.json", F_OK, AT_SYMLINK_NOFOLLOW) < 0 && is_over(fd, id))
+		(void)kr_tree_remove_at(fd, id); /* the next sweep tries again */
+}
+
 void
 kr_session_sweep(const char *run_dir)
 {
@@ -156,7 +166,7 @@ kr_session_sweep(const char *run_dir)
 		return;
 	if (channels >= 0)
 		each_id(channels, sweep_channel, &(struct channels){ channels, sessions });
-	count = each_id(sessions, NULL, NULL);
+	count = each_id(sessions, sweep_nameless, &sessions);
 	if (count > KR_SESSION_KEPT_MOST)
 		remove_oldest(sessions, results, count);
 }

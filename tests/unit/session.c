@@ -626,7 +626,10 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 	kr_session_sweep(f->path);
 	assert_true(
 		is_there(f, "sn", 1) && !is_there(f, "sn", 2) && !is_there(f, "sn", 3) && is_there(f, "sn", 4));
-	assert_true(is_there(f, "sessions", 2));
+	assert_true(is_there(f, "sessions", 2) && is_there(f, "sessions", 4));
+	assert_int_equal(utimensat(f->fd, "sessions/0000000000000004", old, 0), 0); /* it never came */
+	kr_session_sweep(f->path);
+	assert_false(is_there(f, "sessions", 4) || is_there(f, "sn", 4));
 	for (int i = 1; i <= 2; i++) {
 		char name[64];
 
