@@ -222,6 +222,31 @@ remove_worktree(struct kr_work *work, const struct kr_leftovers *l, struct kr_er
 	return -1;
 }
 
+static int
+count_it(void *context, const struct kr_event *event)
+{
+	(void)context;
+	(void)event;
+	return 0;
+}
+
+/*
+ * Before the sessions' folders go: as long as one is there, whoever is killed here leaves an item that is
+ * looked at again. A second time it has been told.
+ */
+static int
+tell_once(struct kr_work *work, const char *item, const char *reason, struct kr_error *err)
+{
+	static const char type[] = "work_item_archived";
+	const struct kr_event_query query = { .type = type, .item = item, .newest = 1 };
+	long told = kr_store_events(work->store, &query, count_it, NULL, err);
+
+	if (told != 0)
+		return told < 0 ? -1 : 0;
+	return kr_work_event(
+		work, item, type, json_pack("{s:s, s:s}", "by", "human", "reason", reason), err);
+}
+
 int
 kr_work_archive(struct kr_work *work, const struct kr_leftovers *l, const char *reason, struct kr_error *err)
 {
@@ -230,13 +255,13 @@ kr_work_archive(struct kr_work *work, const struct kr_leftovers *l, const char *
 
 	if (lock < 0)
 		return -1;
-	result = remove_worktree(work, l, err) < 0 || remove_sessions(work, l, err) < 0 ? -1 : 0;
+	result = remove_worktree(work, l, err);
+	result = result < 0 ? -1 : tell_once(work, l->row.id, reason, err);
+	result = result < 0 ? -1 : remove_sessions(work, l, err);
 	if (result == 0) {
 		/* Whoever makes the lock's file anew finds an item that has ended. Neither need be there. */
 		(void)unlink(kr_work_path(work, l->row.id, ".host"));
 		(void)unlink(kr_work_path(work, l->row.id, ".host.log"));
-		result = kr_work_event(work, l->row.id, "work_item_archived",
-			json_pack("{s:s, s:s}", "by", "human", "reason", reason), err);
 	}
 	return result;
 }
