@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -408,14 +409,17 @@ take_place(const struct making *m, struct kr_error *err)
 {
 	const struct kr_private_record before = m->git->record;
 
+	KR_FAULT(private_built);
 	if (move(m, "", ".old", err) < 0)
 		return -1;
+	KR_FAULT(private_aside);
 	m->git->is_made = false;
 	fill_record(m);
 	if (write_git_file(m, err) < 0 || renew_record(m, err) < 0 || move(m, ".new", "", err) < 0) {
 		m->git->record = before;
 		return -1;
 	}
+	KR_FAULT(private_made);
 	m->git->is_made = true;
 	return 0;
 }

@@ -31,6 +31,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -271,6 +272,7 @@ quarantine_begin(const struct take *t, struct quarantine *q, struct kr_error *er
 	q->env[2] = NULL;
 	if (kr_tree_remove_at(q->objects_fd, q->name) < 0 || mkdirat(q->objects_fd, q->name, 0700) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make '%s/%s'", objects, q->name);
+	KR_FAULT(quarantine_made);
 	return 0;
 }
 
@@ -370,6 +372,7 @@ judge_and_take(const struct take *t, struct quarantine *q, struct kr_error *err)
 		if (!pack)
 			return -1;
 	}
+	KR_FAULT(pack_indexed);
 	if (check_commit(t, q, err) < 0 || check_connected(t, q, err) < 0)
 		return -1;
 	return pack ? quarantine_release(t, q, pack, err) : 0;
@@ -381,6 +384,7 @@ take_objects(const struct take *t, struct kr_error *err)
 	struct quarantine q = { .objects_fd = -1 };
 	int result = check_tip(t, err) < 0 ? -1 : judge_and_take(t, &q, err);
 
+	KR_FAULT(pack_taken);
 	quarantine_end(&q);
 	return result < 0 ? kr_wrap(err, "the commits of the sandbox were not taken") : 0;
 }
@@ -617,12 +621,19 @@ move_branch(struct take *t, struct kr_error *err)
 	t->has_no_index = has_tree && make_index(t->arena, &index, t->tip, err) < 0;
 	if (t->has_no_index)
 		return -1;
+	KR_FAULT(index_made);
 	if (strcmp(now, t->tip) != 0 && compare_and_swap(t, err) < 0)
 		return -1;
+	KR_FAULT(ref_moved);
 	if (!has_tree)
 		return 0;
-	return place_head(t->arena, index.git_dir, t->tip, t->record->branch, err) < 0 ? -1
-																				   : place_index(&index, err);
+	if (place_head(t->arena, index.git_dir, t->tip, t->record->branch, err) < 0)
+		return -1;
+	KR_FAULT(head_placed);
+	if (place_index(&index, err) < 0)
+		return -1;
+	KR_FAULT(index_placed);
+	return 0;
 }
 
 /* ---- take: what could not move ---- */
@@ -711,7 +722,10 @@ static int
 handled(struct kr_private *git, const struct take *t, struct kr_error *err)
 {
 	(void)memcpy(git->record.at, t->tip, strlen(t->tip) + 1);
-	return kr_private_record_write(git, err);
+	if (kr_private_record_write(git, err) < 0)
+		return -1;
+	KR_FAULT(record_written);
+	return 0;
 }
 
 static int

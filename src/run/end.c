@@ -1,6 +1,7 @@
 /* The end of a session for the item's worktree and git; see end.h. */
 #include "run/end.h"
 
+#include "base/fault.h"
 #include "base/path.h"
 #include "git/leftovers.h"
 
@@ -173,8 +174,10 @@ kr_run_end(struct kr_run_state *run, const struct kr_job *job, bool ran)
 	struct kr_planted planted = { 0 };
 	bool could_look = false, is_clean = is_last && look_and_tell(run, &planted, &could_look);
 
-	if (run->want->commit && ran)
+	if (run->want->commit && ran) {
 		commit(run, job, is_last, could_look ? &planted : NULL);
+		KR_FAULT(leftovers_committed);
+	}
 	if (!kr_run_git_publish(run, job->paths.id))
 		return;
 	/* Only the last one may, and nobody begins meanwhile: whoever does takes the mark away. */

@@ -16,6 +16,7 @@
 #include <jansson.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -113,8 +114,10 @@ publish(struct kr_run_state *run, struct kr_tree *tree, const char *session, con
 	kr_auto_fd int pack = kr_run_data_file(run, err);
 	struct kr_publish done;
 
-	if (pack < 0 || export_pack(run, tree, tip, pack, err) < 0 || take_large_files(run, tree, err) < 0 ||
-		kr_publish_take(run->arena, &tree->git, tip, pack, &done, err) < 0)
+	if (pack < 0 || export_pack(run, tree, tip, pack, err) < 0 || take_large_files(run, tree, err) < 0)
+		return -1;
+	KR_FAULT(pack_out);
+	if (kr_publish_take(run->arena, &tree->git, tip, pack, &done, err) < 0)
 		return -1;
 	tell_published(run, tree, &done);
 	if (done.what != KR_PUBLISHED_MOVED)
@@ -231,7 +234,10 @@ make(struct kr_run_state *run, struct kr_tree *tree, const char *start, struct k
 
 	if (!want.branch || kr_private_make(run->arena, &tree->git, &tree->checkout, &want, err) < 0)
 		return -1;
-	return kr_base_keep(&tree->checkout, run->item.id, start, err);
+	if (kr_base_keep(&tree->checkout, run->item.id, start, err) < 0)
+		return -1;
+	KR_FAULT(base_kept);
+	return 0;
 }
 
 static int

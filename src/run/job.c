@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "session/terminal.h"
@@ -130,6 +131,7 @@ start_beside(struct kr_run_state *run, struct kr_job *job, struct kr_relay_side 
 
 	if (job->network && kr_session_network_serve(job->network, err) < 0)
 		return -1;
+	KR_FAULT(egress_started);
 	if (job->network)
 		sides[1] = (struct kr_relay_side){ kr_session_network_fd(job->network), kr_session_network_ready,
 			job->network };
@@ -231,6 +233,7 @@ connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *
 
 	if (!job->is_krafts_git && kr_session_network_open(run->arena, &want, &job->network, err) < 0)
 		return -1;
+	KR_FAULT(channel_bound);
 	result = launch_and_follow(run, job, log, err);
 	kr_session_network_close(job->network);
 	return result;
@@ -247,6 +250,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 
 	if (kr_session_paths_make(run->arena, &run->host, &run->item, job->id, &job->paths, err) < 0)
 		return -1;
+	KR_FAULT(folder_made);
 	folder = kr_path_open(job->paths.folder, O_RDONLY | O_DIRECTORY, err);
 	if (folder < 0)
 		return -1;
@@ -263,6 +267,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 	facts_lock = kr_session_facts_write(folder, &facts, err);
 	if (facts_lock < 0)
 		return -1;
+	KR_FAULT(facts_written);
 	if (job->is_krafts_git && !(home = throwaway_home(run, job, folder, err)))
 		return -1;
 	kr_log_init(&log, folder, KR_LOG_LIMIT_BYTES);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -37,7 +38,7 @@ kr_now_ms(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + KR_FAULT_CLOCK_MS());
 }
 
 /* ---- writing ---- */

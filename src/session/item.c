@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -356,6 +357,7 @@ make_tree(const struct opening *o, struct kr_tree *tree, struct kr_error *err)
 			err) < 0 ||
 		kr_local_files_copy(tree->repo, tree->checkout.root, tree->worktree, err) < 0)
 		return -1;
+	KR_FAULT(worktree_added);
 	memcpy(tree->at, tree->wanted, sizeof(tree->at));
 	return *tree->below ? kr_member_check(o->arena, o->item->id, o->item->worktree, tree, NULL, NULL, err) : 0;
 }
@@ -373,11 +375,13 @@ make(struct opening *o, struct kr_error *err)
 	if (kr_members_check_room(o->arena, item->trees, item->tree_count, err) < 0 || clear_place(o, err) < 0 ||
 		write_record(o, KR_RECORD_MAKING, err) < 0)
 		return -1;
+	KR_FAULT(item_making);
 	for (size_t i = 0; i < item->tree_count; i++)
 		if (make_tree(o, &item->trees[i], err) < 0)
 			return -1;
 	if (write_record(o, KR_RECORD_READY, err) < 0)
 		return -1;
+	KR_FAULT(item_ready);
 	item->setup_done = *kr_setup_hash(o->arena, o->root->repo->setup_command) == '\0';
 	item->state = KR_ITEM_MADE;
 	return 0;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -278,11 +279,14 @@ remove_all(const struct looking *l, const struct kr_item_seen *seen, struct kr_e
 	for (size_t i = 0; i < seen->tree_count; i++)
 		if (kr_private_remove(l->run_dir, seen->id, (unsigned)i, err) < 0)
 			return -1;
+	KR_FAULT(private_removed);
 	if (remove_tree(l->dir_fd, seen->id, "worktree", seen, err) < 0)
 		return -1;
+	KR_FAULT(tree_removed);
 	for (size_t i = 0; i < seen->tree_count; i++)
 		if (let_go(seen->id, &seen->trees[i], err) < 0)
 			return -1;
+	KR_FAULT(tree_forgotten);
 	if (remove_below(l, "sandbox-home", "home", seen, err) < 0 ||
 		remove_below(l, "results", "results", seen, err) < 0)
 		return -1;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "guest/wire.h"
@@ -279,10 +280,12 @@ kr_session_launch(struct kr_arena *arena, const struct kr_session_start *start, 
 		return -1;
 	launch_init(&launch, arena);
 	result = open_parts(arena, start, &parts, err);
+	KR_FAULT(sources_opened);
 	if (result == 0)
 		result = connect_ends(start, &parts, &session, err);
 	if (result == 0)
 		result = start_launcher(&launch, start, &parts, &session.launcher, err);
+	KR_FAULT(launcher_spawned);
 	launch_fini(&launch);
 	parts_fini(&parts);
 	if (result < 0) {

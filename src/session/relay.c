@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "os/sys.h"
 #include "os/timer.h"
@@ -529,6 +530,7 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 	switch (m->type) {
 	case KG_STARTED:
 		r->end.started = true;
+		KR_FAULT(started_seen);
 		break;
 	case KG_EXEC_FAILED:
 		r->end.exec_errno = m->a;
@@ -882,6 +884,7 @@ kr_relay_follow(
 		return -1;
 	}
 	find_end(r);
+	KR_FAULT(exit_seen);
 	*end = r->end;
 	return 0;
 }

@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "base/fault.h"
+
 static int
 bind(sqlite3_stmt *s, const char *types, va_list ap)
 {
@@ -105,8 +107,11 @@ kr_store_transact(struct kr_store *store, int (*body)(void *context, struct kr_e
 	KR_BUG_IF(store->mode != KR_STORE_WRITE);
 	if (kr_store_exec(store, "BEGIN IMMEDIATE", what, err) < 0)
 		return -1;
-	if (body(context, err) == 0 && kr_store_exec(store, "COMMIT", what, err) == 0)
-		return 0;
+	if (body(context, err) == 0) {
+		KR_FAULT(in_transaction);
+		if (kr_store_exec(store, "COMMIT", what, err) == 0)
+			return 0;
+	}
 	if (!sqlite3_get_autocommit(store->db)) /* some errors have rolled back already */
 		(void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 	return -1;

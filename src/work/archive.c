@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/path.h"
 #include "git/private.h"
 #include "session/items.h"
@@ -243,8 +244,7 @@ tell_once(struct kr_work *work, const char *item, const char *reason, struct kr_
 
 	if (told != 0)
 		return told < 0 ? -1 : 0;
-	return kr_work_event(
-		work, item, type, json_pack("{s:s, s:s}", "by", "human", "reason", reason), err);
+	return kr_work_event(work, item, type, json_pack("{s:s, s:s}", "by", "human", "reason", reason), err);
 }
 
 int
@@ -256,8 +256,11 @@ kr_work_archive(struct kr_work *work, const struct kr_leftovers *l, const char *
 	if (lock < 0)
 		return -1;
 	result = remove_worktree(work, l, err);
+	KR_FAULT(item_removed);
 	result = result < 0 ? -1 : tell_once(work, l->row.id, reason, err);
+	KR_FAULT(archived);
 	result = result < 0 ? -1 : remove_sessions(work, l, err);
+	KR_FAULT(sessions_removed);
 	if (result == 0) {
 		/* Whoever makes the lock's file anew finds an item that has ended. Neither need be there. */
 		(void)unlink(kr_work_path(work, l->row.id, ".host"));

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 
+#include "base/fault.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "run/where.h"
@@ -186,5 +187,8 @@ kr_work_file(
 	out->chain = chain.text;
 	if (want->worker && want->worker[0] && !(out->worker = words_json(work->arena, want->worker)))
 		return kr_fail(err, KR_E_USAGE, "the worker's command has to be UTF-8");
-	return kr_store_transact(work->store, file, &filing, err);
+	if (kr_store_transact(work->store, file, &filing, err) < 0)
+		return -1;
+	KR_FAULT(item_filed);
+	return 0;
 }

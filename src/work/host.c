@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "session/item.h"
 
 static volatile sig_atomic_t is_stopped;
@@ -209,10 +210,14 @@ run_task(struct hosting *h, const struct kr_task *task, struct kr_error *err)
 
 	if (begin_task(h, task, &session, err) < 0)
 		return -1;
+	KR_FAULT(session_row);
 	want.session = session.id;
-	if (kr_work_run_task(h->work, &want, &is_stopped, &outcome, err) < 0 ||
-		end_task(h, task, &session, &outcome, err) < 0)
+	if (kr_work_run_task(h->work, &want, &is_stopped, &outcome, err) < 0)
 		return -1;
+	KR_FAULT(outcome_known);
+	if (end_task(h, task, &session, &outcome, err) < 0)
+		return -1;
+	KR_FAULT(mark_written);
 	return outcome.was_paused;
 }
 
@@ -267,11 +272,15 @@ step(struct hosting *h, struct kr_error *err)
 		}
 		return 0;
 	case KR_NEXT_COMPLETE:
-		return set_status(h, KR_STATUS_COMPLETED, "", "", "", "work_item_completed", json_object(), err) < 0
-				   ? -1
-				   : 1;
+		if (set_status(h, KR_STATUS_COMPLETED, "", "", "", "work_item_completed", json_object(), err) < 0)
+			return -1;
+		KR_FAULT(completed);
+		return 1;
 	default:
-		return ask_person(h, err) < 0 ? -1 : 1;
+		if (ask_person(h, err) < 0)
+			return -1;
+		KR_FAULT(gate_asked);
+		return 1;
 	}
 }
 
@@ -304,7 +313,9 @@ walk(struct hosting *h, struct kr_error *err)
 	int result = 0;
 
 	while (result == 0) {
-		result = tell_node(h, &node, err) < 0 ? -1 : step(h, err);
+		result = tell_node(h, &node, err);
+		KR_FAULT(node_told);
+		result = result < 0 ? -1 : step(h, err);
 		if (result == 0)
 			result = kr_work_look(h->work, h->v.row.id, &h->v, err);
 	}
@@ -335,15 +346,20 @@ kr_work_host(struct kr_work *work, const char *id, bool show, void (*on_start)(v
 	if (lock < 0 || kr_work_look(work, h.v.row.id, &h.v, err) < 0 || kr_work_may_go_on(&h.v, err) < 0 ||
 		refuse_blocked(&h.v, err) < 0)
 		return -1;
+	KR_FAULT(host_locked);
 	catch_signals();
-	if (settle_sessions(&h, err) < 0 ||
-		set_status(&h, KR_STATUS_ACTIVE, "", h.v.row.place, "", "work_item_resumed",
+	if (settle_sessions(&h, err) < 0)
+		return -1;
+	KR_FAULT(sessions_settled);
+	if (set_status(&h, KR_STATUS_ACTIVE, "", h.v.row.place, "", "work_item_resumed",
 			json_pack("{s:s?}", "steer", h.v.row.steer), err) < 0)
 		return -1;
+	KR_FAULT(item_active);
 	if (on_start)
 		on_start(context);
 	if (walk(&h, err) < 0)
 		return -1;
 	kr_close_p(&lock);
+	KR_FAULT(lock_given);
 	return kr_work_notify(work, &h.v, err);
 }

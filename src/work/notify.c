@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/text.h"
 #include "config/notify.h"
 #include "git/git.h"
@@ -290,6 +291,7 @@ send_off(
 	pid = fork();
 	if (pid == 0)
 		be_notifier(work, notify, message);
+	KR_FAULT(notifier_forked);
 	if (kr_store_open(work->host.places.run_dir, KR_STORE_WRITE, &work->store, err) < 0)
 		return -1;
 	if (pid < 0)

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/fault.h"
 #include "base/text.h"
 
 enum { PAUSE_S = 60, STEP_MS = 50 };
@@ -137,8 +138,11 @@ pass_gate(struct kr_work *work, const char *id, bool approve, const char *note, 
 	v.row.place = node_id(&v.chain, approve ? v.next.node + 1 : v.chain.nodes[v.next.node].reject_to);
 	if (!approve)
 		v.row.steer = note;
-	return kr_work_say(work, &v.row, &mark, approve ? "gate_approved" : "gate_rejected",
-		json_pack("{s:s, s:s, s:s?}", "gate", gate, "by", "human", "note", note), err);
+	if (kr_work_say(work, &v.row, &mark, approve ? "gate_approved" : "gate_rejected",
+			json_pack("{s:s, s:s, s:s?}", "gate", gate, "by", "human", "note", note), err) < 0)
+		return -1;
+	KR_FAULT(approved);
+	return 0;
 }
 
 int

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/path.h"
 #include "os/sys.h"
 #include "os/timer.h"
@@ -264,8 +265,12 @@ be_task(struct kr_work *work, const struct kr_work_task *t, const struct launch 
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* it could not be told otherwise either */
 	if (getppid() != host)
 		_exit(1);
+	KR_FAULT(task_begun);
 	run_here(work, t, launch, &report);
-	_exit(kr_write_all(report_fd, &report, sizeof(report), NULL) < 0);
+	if (kr_write_all(report_fd, &report, sizeof(report), NULL) < 0)
+		_exit(1);
+	KR_FAULT(task_reported);
+	_exit(0);
 }
 
 struct running {
@@ -291,6 +296,7 @@ start(struct kr_work *work, const struct kr_work_task *t, const struct launch *l
 		(void)close(ends[0]);
 		be_task(work, t, launch, ends[1], host);
 	}
+	KR_FAULT(task_forked);
 	(void)close(ends[1]);
 	r->report_fd = ends[0];
 	r->started_ms = kr_clock_ms();
