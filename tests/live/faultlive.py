@@ -202,12 +202,10 @@ class Ward(Office):
             dirs[:] = [d for d in dirs if d not in ("objects", "logs", "cache")]
             names |= {plain(os.path.relpath(at + "/" + n, self.run_dir)) for n in files if not n.startswith("orchestrator.db")}
         shown = self.show(item)
-        done = [(s["path"], s["status"]) for s in shown["sessions"] if s["status"] != "unknown"]
-        refs = [line.split()[1:] for line in git(self.repo, "for-each-ref", "--format=%(objectname) %(refname)").replace(item, "ITEM").splitlines()]
-        kinds = [e["type"] for e in self.events_of(item) if e["type"] not in ("work_item_resumed", "session_unknown", "node_started",
-                                                                              "worker_session_created")]
-        return {"item": [shown[k] for k in ("status", "stop", "node", "reason", "run")], "sessions": done, "refs": refs, "events": kinds,
-                "tree": git(self.repo, "rev-parse", "kraft/%s^{tree}" % item).strip(), "files": sorted(names)}
+        done = sorted((s["path"], s["status"]) for s in shown["sessions"] if s["status"] == "done")
+        refs = sorted(line.replace(item, "ITEM") for line in git(self.repo, "for-each-ref", "--format=%(refname)").splitlines())
+        return {"item": [shown[k] for k in ("status", "stop", "node", "reason")], "sessions": done, "refs": refs, "files": sorted(names),
+                "tree": git(self.repo, "rev-parse", "kraft/%s^{tree}" % item).strip()}
 
 
 def read_bytes(path):

@@ -89,5 +89,193 @@ def _(t):
     t.works(set(hits) == set(STEPS), "each step was hit", sorted(set(STEPS) - set(hits)))
 
 
+# ---- the other processes of a session ----
+
+# Steps at which kraft is held, and who is there meanwhile.
+HELD = {"launcher_spawned": ("launcher", "bubblewrap", "init"), "egress_started": ("launcher", "bubblewrap", "init", "command", "kraft-egress"),
+        "started_seen": ("launcher", "bubblewrap", "init", "command", "kraft-egress"), "exit_seen": ("kraft-egress",)}
+OF_SANDBOX = ("launcher", "bubblewrap", "init", "command")
+
+
+def parts_of(pid, text):
+    """The processes of the session that this kraft runs, by what they are."""
+    found = {}
+    for child in children(pid):
+        words = command_of(child)
+        name = os.path.basename(words[0]).decode()
+        what = ("launcher" if len(words) > 1 and words[1] == b"launch" else "bubblewrap" if name == "bwrap" else
+                "init" if words[0].startswith(b"/opt/kraft/") else "kraft-egress" if name == "kraft-egress" else
+                "command" if words[0] == b"./probe" and text.encode() in words else None)
+        if what:
+            found.setdefault(what, child)
+    return found
+
+
+def is_alive(pid):
+    try:
+        return read("/proc/%d/stat" % pid).rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def meet(case):
+    """While kraft is held at a step, one process of its session is killed, or stopped and let go on."""
+    step, target, how = case
+    home = Ward(nap=1.5)
+    what = "%s of %s at %s" % (how, target, step)
+    home.file()
+    item = home.the_item()
+    process = home.kraft("item", "start", item, popen=True, env=home.fault(step, "wait"))
+    held = home.was_hit(step)
+    if not wait_for(lambda: target in parts_of(held, home.mark), 5):
+        raise Failed("%s: it is not there: %r" % (what, [command_of(p) for p in children(held)]))
+    parts = parts_of(held, home.mark)
+    before = home.known(item)
+    if how == "SIGKILL":
+        os.kill(parts[target], signal.SIGKILL)
+        rest = [parts[name] for name in OF_SANDBOX if name in parts and target in OF_SANDBOX]
+        if target == "command":
+            rest = [parts[target]]
+        if not wait_for(lambda: not [p for p in rest if is_alive(p)], 1 + 2 * (step == "launcher_spawned")):
+            raise Failed("%s: what goes with it is still there" % what)
+        home.go()
+    else:
+        os.kill(parts[target], signal.SIGSTOP)
+        home.go()
+        time.sleep(full(1.5, 5))
+        if is_alive(parts[target]):  # kraft ends its proxy also when it is stopped
+            os.kill(parts[target], signal.SIGCONT)
+    process.communicate(timeout=60)
+    home.nobody(what)
+    home.keeps(item, before, what)
+    came_out = home.status(item)[2] == "gate"
+    if (how == "SIGSTOP" or target == "kraft-egress") != came_out:
+        raise Failed("%s: %r" % (what, home.show(item)))
+    if not came_out and home.show(item)["stop"] not in ("failed", "config", "infra"):
+        raise Failed("%s: it does not tell: %r" % (what, home.show(item)))
+    home.finish(item, what)
+    home.check(item, what)
+    return home.hits
+
+
+@promise("ITM-06 LIFE-02 LIFE-04", "launcher, bubblewrap, init, command and kraft-egress killed or stopped at a step: what goes with them goes, and it completes")
+def _(t):
+    need_points(t)
+    t.note("seed %d" % SEED)
+    cases = [(step, target, how) for step, targets in HELD.items() for target in targets for how in ("SIGKILL", "SIGSTOP")]
+    done = each(meet, cases if ALL else CHANCE.sample(cases, 6))
+    t.works(not failures(done), "the cases", *failures(done))
+
+
+# ---- host and task apart ----
+
+TASKS_OWN = STEPS[STEPS.index("task_begun"):STEPS.index("task_reported")]
+
+
+def orphan(step):
+    """The host is killed while its task's process is held at a step; the task goes with it."""
+    home = Ward()
+    home.file()
+    item = home.the_item()
+    process = home.kraft("item", "start", item, popen=True, env=home.fault(step, "wait"))
+    held = home.was_hit(step)
+    before = home.known(item)
+    process.kill()
+    process.communicate()
+    what = "the host killed while its task is at " + step
+    home.nobody(what)
+    if is_alive(held):
+        raise Failed(what + ": the task lives on")
+    home.keeps(item, before, what)
+    home.finish(item, what)
+    home.check(item, what)
+    return home.hits
+
+
+def nap(step):
+    """Whoever reaches a step is stopped for a while: nobody takes it for dead."""
+    home = Ward()
+    home.file()
+    item = home.the_item()
+    process = home.kraft("item", "start", item, popen=True, env=home.fault(step, "stop"))
+    held = home.was_hit(step)
+    time.sleep(full(1, 60 if step == "started_seen" else 5))
+    os.kill(held, signal.SIGCONT)
+    process.communicate(timeout=60)
+    what = "stopped at " + step
+    if home.status(item)[2] != "gate":
+        raise Failed("%s: %r" % (what, home.show(item)))
+    home.nobody(what)
+    home.check(item, what)
+    return home.hits
+
+
+@promise("ITM-06 LIFE-01", "the host killed while its task is at each step of its own: the task goes with it, and the item goes on")
+def _(t):
+    need_points(t)
+    t.note("seed %d" % SEED)
+    steps = TASKS_OWN if ALL else CHANCE.sample(TASKS_OWN, 4)
+    done = each(orphan, steps)
+    t.works(not failures(done), "the cases", *failures(done))
+    t.works(sorted(h for _, _, found in done for h in found) == sorted(steps), "each was hit", done)
+
+
+@promise("LIFE-04", "host and task stopped for a while at a step, then let go on: nobody takes them for dead")
+def _(t):
+    need_points(t)
+    t.note("seed %d" % SEED)
+    steps = [s for s in STEPS if phase(s) == "start"]
+    done = each(nap, steps if ALL else CHANCE.sample(steps, 4))
+    t.works(not failures(done), "the cases", *failures(done))
+
+
+# ---- again and again ----
+
+def once(name):
+    return ONCE % (name, name, name, name, name)
+
+
+def settled_ward():
+    """Its workers do what they do once, so that every way to the end has the same end."""
+    home = Ward(agent=once("a") + "; test -e left || echo left >left", plain=once("b"))
+    home.file()
+    return home, home.the_item()
+
+
+def again_and_again(steps):
+    """Killed at five steps, each time in the recovery from the one before; the sixth start goes through."""
+    home, item = settled_ward()
+    for step in steps:
+        home.again(item)
+        home.kraft("item", "start", item, env=home.fault(step))
+        if not os.path.exists(home.file_of):
+            raise Failed("nothing came to '%s' after %r" % (step, home.hits))
+        home.was_hit(step)
+        home.nobody("killed at " + step)
+        home.age_nameless()
+    home.finish(item, "killed at %r" % (steps,))
+    clean, other = settled_ward()
+    clean.kraft("item", "start", other)
+    clean.nobody("a clean start")
+    one, two = home.state(item), clean.state(other)
+    for key in two:
+        if one[key] != two[key]:
+            raise Failed("after %r: %s: %r, and a clean start: %r" % (steps, key, one[key], two[key]))
+    return home.hits
+
+
+@promise("ITM-06 LIFE-03", "killed five times in a row, each time while it recovers: the sixth start gives what one clean start gives")
+def _(t):
+    need_points(t)
+    t.note("seed %d" % SEED)
+    early = STEPS[STEPS.index("host_locked"):STEPS.index("item_making")]
+    of_all = early + [s for s in STEPS[STEPS.index("private_built"):STEPS.index("leftovers_committed")]]
+    ways = [[s] * 5 for s in ("host_locked", "session_row", "worktree_added", "private_aside", "started_seen")]
+    ways += [[CHANCE.choice(of_all) for _ in range(5)] for _ in range(full(2, 40))]
+    ways += [[s] * 5 for s in ("pack_out", "quarantine_made", "pack_indexed", "pack_taken", "index_made", "ref_moved", "head_placed")]
+    done = each(again_and_again, ways if ALL else CHANCE.sample(ways, 4))
+    t.works(not failures(done), "the lives", *failures(done))
+
+
 if __name__ == "__main__":
     main()
