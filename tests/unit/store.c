@@ -804,7 +804,7 @@ a_damaged_page_is_an_error_and_no_event(void **state)
 
 	add_many(store, 5000);
 	kr_store_close(store);
-	sh(p, "dd if=/dev/urandom of=run/orchestrator.db bs=4096 seek=5 count=60 conv=notrunc 2>said");
+	sh(p, "dd if=/dev/urandom of=run/orchestrator.db bs=4096 seek=60 count=60 conv=notrunc 2>said");
 	store = open_store(p, KR_STORE_READ);
 	assert_int_equal(kr_store_events(store, &all, see, &seen, &err), -1);
 	assert_int_equal(err.code, KR_E_SYSTEM);
