@@ -112,6 +112,7 @@ write_exit_file(struct launch *launch, const struct kg_result *result)
 		return;
 	}
 	kg_say(2, "cannot write the exit file: ", kg_errno_text(errno), NULL);
+	(void)unlinkat(launch->folder, KG_EXIT_FILE ".new", 0); /* on a full disk it is there, and empty */
 }
 
 static void
