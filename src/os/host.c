@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -237,4 +238,12 @@ kr_host_prepare_dirs(const struct kr_host *host, struct kr_error *err)
 		prepare_dir("the configuration directory", host->places.config_dir, err) < 0)
 		return -1;
 	return 0;
+}
+
+uint64_t
+kr_room_bytes(const char *path)
+{
+	struct statvfs fs;
+
+	return statvfs(path, &fs) < 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * fs.f_frsize;
 }

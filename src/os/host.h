@@ -23,4 +23,7 @@ const char *kr_host_egress_program(struct kr_arena *arena, const struct kr_host 
  */
 int kr_host_prepare_dirs(const struct kr_host *host, struct kr_error *err);
 
+/* What an ordinary user may still write on the file system of this path; UINT64_MAX when the system does not say. */
+uint64_t kr_room_bytes(const char *path);
+
 #endif

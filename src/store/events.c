@@ -69,18 +69,36 @@ check_event(const struct kr_event *event, struct kr_error *err)
 	return 0;
 }
 
-int
-kr_store_add_event(struct kr_store *store, struct kr_event *event, struct kr_error *err)
+static int
+add(struct kr_store *store, struct kr_event *event, struct kr_error *err)
 {
 	int rc;
 
-	KR_BUG_IF(store->mode != KR_STORE_WRITE || !event->type || !event->data);
-	if (check_event(event, err) < 0 || prepare_insert(store, err) < 0)
+	if (prepare_insert(store, err) < 0)
 		return -1;
 	rc = insert(store->insert, event);
 	if (rc != SQLITE_OK)
 		return failed(store, rc, "cannot add an event to the store", err);
 	event->seq = sqlite3_last_insert_rowid(store->db);
+	return 0;
+}
+
+int
+kr_store_add_event(struct kr_store *store, struct kr_event *event, struct kr_error *err)
+{
+	struct kr_error why = { 0 };
+	const bool was_in_transaction = !sqlite3_get_autocommit(store->db);
+
+	KR_BUG_IF(store->mode != KR_STORE_WRITE || !event->type || !event->data);
+	if (check_event(event, err) < 0)
+		return -1;
+	/* Within a transaction the whole of it is done again, by who began it. */
+	while (add(store, event, &why) < 0)
+		if (!sqlite3_get_autocommit(store->db) || was_in_transaction || !kr_store_made_room(store, &why)) {
+			if (err)
+				*err = why;
+			return -1;
+		}
 	return 0;
 }
 

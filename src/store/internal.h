@@ -15,6 +15,7 @@ extern const struct kr_schema kr_store_schema;
 
 enum {
 	KR_STORE_BUSY_MS = 5000,
+	KR_STORE_RESERVE_BYTES = 4 << 20,
 	KR_STORE_APPLICATION_ID = 0x6b726674, /* "krft", in the file's header */
 };
 
@@ -23,6 +24,8 @@ struct kr_store {
 	char *run_dir, *path; /* <run_dir>/orchestrator.db */
 	enum kr_store_mode mode;
 	sqlite3_stmt *insert; /* NULL until the first event is added */
+	bool is_migrating;    /* a copy of everything is not what the reserve is for */
+	bool has_given;       /* of the reserve: it is to be made again */
 };
 
 /* kr_store_open with another schema: tests have older and newer programs. */
@@ -41,6 +44,15 @@ int kr_store_check_place(
 /* A type of file system as the mount table names it ("nfs4", "fuse.sshfs"): do SQLite's locks and shared
  * memory fail? */
 bool kr_store_is_network_type(const char *type);
+
+/* reserve.c: room for events and states while the disk is full. */
+#define KR_STORE_RESERVE "orchestrator.reserve"
+/* Makes it, or what is missing of it, when there is plenty of room. */
+void kr_reserve_keep(const char *run_dir);
+/* Gives a part of it back to the file system; false: nothing is left. */
+bool kr_reserve_give(const char *run_dir);
+/* Whether what failed for want of room is to be done again, with a part of the reserve. Clears *err then. */
+bool kr_store_made_room(struct kr_store *store, struct kr_error *err);
 
 /* migrate.c. KR_E_REFUSED: the file is not kraft's; KR_E_UNSUPPORTED: newer than the schema. 0: nothing is in
  * it yet. */

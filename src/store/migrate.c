@@ -148,6 +148,7 @@ run_steps(struct kr_store *store, const struct kr_schema *schema, struct kr_erro
 int
 kr_store_migrate(struct kr_store *store, const struct kr_schema *schema, struct kr_error *err)
 {
+	store->is_migrating = true;
 	if (kr_store_exec(store, "BEGIN IMMEDIATE", "cannot migrate the store", err) < 0)
 		return -1;
 	if (run_steps(store, schema, err) == 0 &&

@@ -98,13 +98,12 @@ kr_rows_text(struct kr_arena *arena, sqlite3_stmt *s, int at)
 	return text ? kr_arena_dup(arena, text) : NULL;
 }
 
-int
-kr_store_transact(struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context,
+static int
+transact(struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context,
 	struct kr_error *err)
 {
 	static const char what[] = "cannot change the store";
 
-	KR_BUG_IF(store->mode != KR_STORE_WRITE);
 	if (kr_store_exec(store, "BEGIN IMMEDIATE", what, err) < 0)
 		return -1;
 	if (body(context, err) == 0) {
@@ -115,4 +114,20 @@ kr_store_transact(struct kr_store *store, int (*body)(void *context, struct kr_e
 	if (!sqlite3_get_autocommit(store->db)) /* some errors have rolled back already */
 		(void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 	return -1;
+}
+
+int
+kr_store_transact(struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context,
+	struct kr_error *err)
+{
+	struct kr_error why = { 0 };
+
+	KR_BUG_IF(store->mode != KR_STORE_WRITE);
+	while (transact(store, body, context, &why) < 0)
+		if (!kr_store_made_room(store, &why)) {
+			if (err)
+				*err = why;
+			return -1;
+		}
+	return 0;
 }

@@ -44,6 +44,8 @@ kr_store_failed(const char *path, sqlite3 *db, int rc, const char *what, struct 
 		sys = system_errno(db);
 	if (is_full(rc, sys)) {
 		kr_fail(err, KR_E_LIMIT, "%s '%s': the disk is full", what, path);
+		if (err)
+			err->sys_errno = ENOSPC; /* whatever said it: another limit is none of the disk */
 		return kr_hint(err, "make room and do it again; what the store holds is whole");
 	}
 	if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED) {
@@ -169,6 +171,44 @@ open_database(struct kr_store *store, const struct kr_schema *schema, struct kr_
 	return set_up(store, err) < 0 ? -1 : bring_to_version(store, schema, err);
 }
 
+static void
+close_database(struct kr_store *store)
+{
+	(void)sqlite3_finalize(store->insert); /* repeats what its last step said */
+	KR_BUG_IF(sqlite3_close(store->db) != SQLITE_OK);
+	store->insert = NULL;
+	store->db = NULL;
+}
+
+bool
+kr_store_made_room(struct kr_store *store, struct kr_error *err)
+{
+	if (err->sys_errno != ENOSPC || store->is_migrating || !kr_reserve_give(store->run_dir))
+		return false;
+	store->has_given = true;
+	*err = (struct kr_error){ 0 };
+	return true;
+}
+
+/* A full disk has no room for the log and the shared memory either, which a reader needs too. */
+static int
+open_with_room(struct kr_store *store, const struct kr_schema *schema, struct kr_error *err)
+{
+	struct kr_error why = { 0 };
+
+	while (open_database(store, schema, &why) < 0) {
+		close_database(store);
+		if (!kr_store_made_room(store, &why)) {
+			if (err)
+				*err = why;
+			return -1;
+		}
+	}
+	if (store->mode == KR_STORE_WRITE)
+		kr_reserve_keep(store->run_dir);
+	return 0;
+}
+
 int
 kr_store_open_as(const char *run_dir, enum kr_store_mode mode, const struct kr_schema *schema,
 	struct kr_store **out, struct kr_error *err)
@@ -184,7 +224,7 @@ kr_store_open_as(const char *run_dir, enum kr_store_mode mode, const struct kr_s
 	store->run_dir = kr_xstrdup(run_dir);
 	store->path = kr_xstrdup(path);
 	store->mode = mode;
-	if (open_database(store, schema, err) < 0) {
+	if (open_with_room(store, schema, err) < 0) {
 		kr_store_close(store);
 		return -1;
 	}
@@ -203,8 +243,7 @@ kr_store_close(struct kr_store *store)
 {
 	if (!store)
 		return;
-	(void)sqlite3_finalize(store->insert); /* repeats what its last step said */
-	KR_BUG_IF(sqlite3_close(store->db) != SQLITE_OK);
+	close_database(store);
 	free(store->path);
 	free(store->run_dir);
 	free(store);

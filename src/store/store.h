@@ -8,8 +8,9 @@
  * Errors: KR_E_UNSUPPORTED: the store is newer than this program (both versions are named), or it lies on a
  * network file system, where SQLite's locks do not hold. KR_E_REFUSED: the file is somebody else's, a link,
  * or open to others. KR_E_BUSY: another process held it for longer than a writer waits. KR_E_SYSTEM without
- * an errno: the file is damaged; nothing was changed. KR_E_LIMIT: the disk is full; nothing is lost and the
- * same call works once there is room.
+ * an errno: the file is damaged; nothing was changed. KR_E_LIMIT with ENOSPC: the disk is full; nothing is
+ * lost and the same call works once there is room. Before that a reserve beside the database is used up
+ * (reserve.c): what tells of a full disk can still be written.
  *
  * A copy of the file is kept beside it (<name>.before-N) before a migration to version N, except of an empty
  * one.

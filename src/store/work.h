@@ -9,7 +9,8 @@
 #include "store/store.h"
 
 /* All that `body` does is one transaction: all of it or nothing (then its error stands). Not within another
- * one. */
+ * one. When the disk is full it is done once more with room from the reserve, so it must not use up what it
+ * is given. */
 int kr_store_transact(struct kr_store *store, int (*body)(void *context, struct kr_error *err), void *context,
 	struct kr_error *err);
 

@@ -643,7 +643,7 @@ every_file_is_closed_to_others(void **state)
 	add(store, "a", NULL, EMPTY);
 	(void)umask(old);
 	sh(p, "test \"$(cd run && stat -c '%%n %%a' * | tr '\\n' ' ')\" ="
-		  " 'orchestrator.db 600 orchestrator.db-shm 600 orchestrator.db-wal 600 '");
+		  " 'orchestrator.db 600 orchestrator.db-shm 600 orchestrator.db-wal 600 orchestrator.reserve 600 '");
 	sh(p, "test $(stat -c %%a run) = 700");
 	kr_store_close(store);
 }
@@ -1017,6 +1017,54 @@ a_full_file_system_is_a_clean_error_LIFE_06(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* A larger one, on which there is room for a reserve. */
+static void
+live_on_the_reserve(struct place *p, int n)
+{
+	struct kr_store *store = NULL;
+	struct kr_event event = { .type = "a", .data = EMPTY };
+	struct kr_error err = { 0 };
+	long added = 0;
+
+	(void)n;
+	must(mkdir(below(p, "run"), 0700) == 0);
+	if (!enter_own_mounts() || mount("tmpfs", below(p, "run"), "tmpfs", 0, "size=32m,mode=700") < 0)
+		_exit(CANNOT_MOUNT);
+	must(kr_store_open(below(p, "run"), KR_STORE_WRITE, &store, &err) == 0);
+	kr_store_close(store);
+	sh(p, "test $(stat -c %%b run/orchestrator.reserve) -ge 8192");
+	sh(p, "mv run/orchestrator.reserve run/aside");
+	must(try_sh(p, "cat /dev/zero >run/ballast 2>/dev/null") != 0);
+	must(
+		kr_store_open(below(p, "run"), KR_STORE_WRITE, &store, &err) < 0 && is_limit(&err)); /* the control */
+	sh(p, "mv run/aside run/orchestrator.reserve");
+	err = (struct kr_error){ 0 };
+	must(kr_store_open(below(p, "run"), KR_STORE_WRITE, &store, &err) == 0);
+	while (added < 100000 && kr_store_add_event(store, &event, &err) == 0)
+		added++;
+	must(added >= 500 && is_limit(&err));
+	must(count_in_child(store) == added);
+	sh(p, "test $(stat -c %%s run/orchestrator.reserve) = 0 && rm run/ballast");
+	kr_store_close(store);
+	must(kr_store_open(below(p, "run"), KR_STORE_WRITE, &store, &err) == 0);
+	sh(p, "test $(stat -c %%b run/orchestrator.reserve) -ge 8192");
+	kr_store_close(store);
+}
+
+static void
+a_reserve_keeps_room_for_events_on_a_full_disk_LIFE_06(void **state)
+{
+	int status = -1;
+	pid_t pid = in_child(live_on_the_reserve, *state, 0);
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_MOUNT) {
+		print_message("# skip: this system lets no user mount a small file system\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
 int
 main(void)
 {
@@ -1047,6 +1095,7 @@ main(void)
 		place_test(no_room_at_any_point_is_a_clean_error_LIFE_06),
 		place_test(a_migration_without_room_leaves_the_old_store_LIFE_06),
 		place_test(a_full_file_system_is_a_clean_error_LIFE_06),
+		place_test(a_reserve_keeps_room_for_events_on_a_full_disk_LIFE_06),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
