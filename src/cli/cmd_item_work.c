@@ -50,7 +50,7 @@ tell(struct call *c, struct kr_error *err)
 	return look_and_tell(c, &v, err);
 }
 
-/* 1: it stopped at what failed. */
+/* 1: it stopped at what failed, or paused without a person's word. */
 static int
 tell_and_judge(struct call *c, struct kr_error *err)
 {
@@ -58,6 +58,8 @@ tell_and_judge(struct call *c, struct kr_error *err)
 
 	if (look_and_tell(c, &v, err) < 0)
 		return -1;
+	if (strcmp(v.row.status, kr_status_name(KR_STATUS_PAUSED)) == 0 && *v.row.reason)
+		return 1;
 	return v.next.kind == KR_NEXT_STOP && v.next.stop != KR_STOP_QUESTION && !v.is_hosted;
 }
 
@@ -141,7 +143,8 @@ const struct kr_command kr_cmd_item_start = {
 	.help = "In front of you, with the output of its tasks; Ctrl-C pauses it. What another process had begun "
 			"and\n"
 			"did not finish (a crash, a power cut) runs again.\n\n"
-			"Exit status: 0 when it waits for you or is done, 1 when it stopped at what failed.",
+			"Exit status: 0 when it waits for you or is done, 1 when it stopped at what failed, or\nfor want "
+			"of disk.",
 	.options = start_options,
 	.words_max = 1,
 	.run = start,

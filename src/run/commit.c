@@ -110,7 +110,7 @@ add_below(struct kr_run_state *run, const struct kr_tree *tree, struct kr_strs *
 		paths->v[i] = kr_path_join(run->arena, tree->below, paths->v[i]);
 }
 
-static void
+static bool
 commit(struct kr_run_state *run, const struct kr_tree *tree, const struct kr_run_leftovers *left)
 {
 	kr_auto_buf struct kr_buf answer = KR_BUF(KR_LEFTOVERS_BYTES);
@@ -134,24 +134,27 @@ commit(struct kr_run_state *run, const struct kr_tree *tree, const struct kr_run
 	add_below(run, tree, &paths);
 	tell_left_out(&paths);
 	left_out(run, left->session, &paths);
+	return !reason;
 }
 
-void
+bool
 kr_run_commit_leftovers(struct kr_run_state *run, const struct kr_run_leftovers *left)
 {
 	const char *reason = why_not(run, left);
 	struct kr_strs paths = { 0 };
+	bool all = true;
 
 	if (!left->is_last) {
 		kr_run_say("another session of the item runs; the last one that ends with --commit takes what is uncommitted");
-		return;
+		return true;
 	}
 	for (size_t i = 0; !reason && i < run->tree_count; i++)
-		commit(run, &run->trees[i], left);
+		all = commit(run, &run->trees[i], left) && all;
 	if (!reason)
-		return;
+		return all;
 	failed(run, left->session, run->trees, reason);
 	if (left->planted)
 		add_planted(run, left->planted, &paths);
 	left_out(run, left->session, &paths);
+	return false;
 }

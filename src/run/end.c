@@ -153,7 +153,7 @@ has_no_links(struct kr_run_state *run)
 	return !found.n;
 }
 
-static void
+static bool
 commit(struct kr_run_state *run, const struct kr_job *job, bool is_last, const struct kr_planted *planted)
 {
 	const char *message = run->want->commit;
@@ -164,7 +164,7 @@ commit(struct kr_run_state *run, const struct kr_job *job, bool is_last, const s
 		.planted = planted,
 	};
 
-	kr_run_commit_leftovers(run, &left);
+	return kr_run_commit_leftovers(run, &left);
 }
 
 void
@@ -173,12 +173,14 @@ kr_run_end(struct kr_run_state *run, const struct kr_job *job, bool ran)
 	const bool is_last = kr_private_is_last(&run->trees->git);
 	struct kr_planted planted = { 0 };
 	bool could_look = false, is_clean = is_last && look_and_tell(run, &planted, &could_look);
+	struct kr_run_done unwanted, *done = run->want->done ? run->want->done : &unwanted;
 
 	if (run->want->commit && ran) {
-		commit(run, job, is_last, could_look ? &planted : NULL);
+		done->files_stay = !commit(run, job, is_last, could_look ? &planted : NULL);
 		KR_FAULT(leftovers_committed);
 	}
-	if (!kr_run_git_publish(run, job->paths.id))
+	done->commits_stay = !kr_run_git_publish(run, job->paths.id);
+	if (done->commits_stay)
 		return;
 	/* Only the last one may, and nobody begins meanwhile: whoever does takes the mark away. */
 	if (is_clean && has_no_links(run))

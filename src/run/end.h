@@ -26,8 +26,8 @@ struct kr_run_leftovers {
  * Commits what lies uncommitted in the worktree on the item's branch, by a short run inside the walls. Not on another HEAD,
  * not in the middle of an operation, not beside planted repositories, not while another session runs, and not without
  * knowing who commits: then the event sweep_failed {error}, and a word. What could not be taken is the event
- * sweep_left_out {paths}, and a word. Nothing to commit: nothing.
+ * sweep_left_out {paths}, and a word. Nothing to commit: nothing. False when it could not be done.
  */
-void kr_run_commit_leftovers(struct kr_run_state *run, const struct kr_run_leftovers *left);
+bool kr_run_commit_leftovers(struct kr_run_state *run, const struct kr_run_leftovers *left);
 
 #endif

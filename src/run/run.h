@@ -19,7 +19,9 @@ struct kr_run_streams {
 struct kr_run_done {
 	bool has_session; /* there is a folder and a log of it */
 	bool started;
-	int signal; /* that ended it; 0: none */
+	int signal;        /* that ended it; 0: none */
+	bool commits_stay; /* what it committed could not be taken out: the next session does it */
+	bool files_stay;   /* what it left uncommitted was to become a commit and did not */
 };
 
 struct kr_run_want {

@@ -61,7 +61,7 @@ write_change(void *context, struct kr_error *err)
 		return -1;
 	if (kr_store_item_set(store, row, err) < 0)
 		return -1;
-	return kr_work_event(c->h->work, row->id, c->event, kr_steal(c->data), err);
+	return kr_work_event(c->h->work, row->id, c->event, json_incref(c->data), err);
 }
 
 static int
@@ -198,9 +198,9 @@ end_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s
 		err);
 }
 
-/* 1: it was paused. */
+/* 1: it was paused, for this reason; "": by a person. */
 static int
-run_task(struct hosting *h, const struct kr_task *task, struct kr_error *err)
+run_task(struct hosting *h, const struct kr_task *task, const char **reason, struct kr_error *err)
 {
 	struct kr_work_task want = {
 		.view = &h->v, .task = task, .round = h->v.next.cycle, .steer = h->v.row.steer, .show = h->show
@@ -218,6 +218,7 @@ run_task(struct hosting *h, const struct kr_task *task, struct kr_error *err)
 	if (end_task(h, task, &session, &outcome, err) < 0)
 		return -1;
 	KR_FAULT(mark_written);
+	*reason = outcome.reason;
 	return outcome.was_paused;
 }
 
@@ -251,9 +252,10 @@ ask_person(struct hosting *h, struct kr_error *err)
 }
 
 static int
-pause_item(struct hosting *h, struct kr_error *err)
+pause_item(struct hosting *h, const char *reason, struct kr_error *err)
 {
-	return set_status(h, KR_STATUS_PAUSED, "", h->v.row.place, "", "work_item_paused", json_object(), err);
+	return set_status(h, KR_STATUS_PAUSED, "", h->v.row.place, reason, "work_item_paused",
+		*reason ? json_pack("{s:s}", "reason", reason) : json_object(), err);
 }
 
 /* 1: there is no more to do. */
@@ -265,10 +267,11 @@ step(struct hosting *h, struct kr_error *err)
 	switch (next->kind) {
 	case KR_NEXT_RUN:
 		for (size_t i = 0; i < next->task_count; i++) {
-			int result = is_stopped ? 1 : run_task(h, next->tasks[i], err);
+			const char *reason = "";
+			int result = is_stopped ? 1 : run_task(h, next->tasks[i], &reason, err);
 
 			if (result)
-				return result < 0 || pause_item(h, err) < 0 ? -1 : 1;
+				return result < 0 || pause_item(h, reason, err) < 0 ? -1 : 1;
 		}
 		return 0;
 	case KR_NEXT_COMPLETE:

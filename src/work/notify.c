@@ -306,6 +306,8 @@ find_occasion(const struct kr_work_view *v, enum kr_occasion *out)
 		*out = KR_OCCASION_COMPLETE;
 	else if (strcmp(v->row.status, kr_status_name(KR_STATUS_NEEDS_HUMAN)) == 0)
 		*out = v->next.kind == KR_NEXT_GATE ? KR_OCCASION_GATE : KR_OCCASION_STOP;
+	else if (strcmp(v->row.status, kr_status_name(KR_STATUS_PAUSED)) == 0 && *v->row.reason)
+		*out = KR_OCCASION_STOP; /* not by a person's word */
 	else
 		return false;
 	return true;

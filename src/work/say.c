@@ -47,7 +47,7 @@ write_word(void *context, struct kr_error *err)
 		return -1;
 	if (kr_store_item_set(w->work->store, w->row, err) < 0)
 		return -1;
-	return kr_work_event(w->work, w->row->id, w->event, kr_steal(w->data), err);
+	return kr_work_event(w->work, w->row->id, w->event, json_incref(w->data), err);
 }
 
 int

@@ -29,6 +29,7 @@ enum { LOOK_MS = 200, GRACE_MS = 10000 };
 struct report {
 	int status; /* of kr_run */
 	struct kr_run_done done;
+	int sys_errno;      /* of its error */
 	char message[1300]; /* of its error, with the hint; "": none */
 };
 
@@ -247,6 +248,7 @@ run_here(
 	};
 
 	report->status = streams.in < 0 ? -1 : kr_run(&arena, &want, &err);
+	report->sys_errno = err.sys_errno;
 	if (report->status < 0)
 		snprintf(report->message, sizeof(report->message), "%s%s%s", err.message, err.hint[0] ? "; " : "",
 			err.hint);
@@ -409,6 +411,32 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 	return 0;
 }
 
+enum { ROOM_BYTES = 16 << 20 };
+
+/*
+ * How a task came out on a full disk says nothing about the task: it is told apart from the others, and runs
+ * again when there is room. So does one whose commits are still inside: what follows would not see them.
+ */
+static void
+judge_disk(struct kr_work *work, const struct report *report, struct kr_work_outcome *out)
+{
+	const char *run_dir = work->host.places.run_dir;
+	const uint64_t room = kr_room_bytes(run_dir);
+	const bool is_full = room < ROOM_BYTES || report->sys_errno == ENOSPC || report->sys_errno == EDQUOT;
+	const bool came_out = out->kind == KR_MARK_DONE || out->kind == KR_MARK_CONCERNS;
+
+	if (out->was_paused ||
+		(!report->done.commits_stay && (!is_full || (came_out && !report->done.files_stay))))
+		return;
+	out->was_paused = true;
+	out->reason =
+		is_full ? kr_arena_printf(work->arena,
+					  "the disk of '%s' is full (%llu KiB are free); make room, then 'kraft item start' "
+					  "goes on",
+					  run_dir, (unsigned long long)(room >> 10))
+				: "what it committed could not be taken out yet; 'kraft item start' tries again";
+}
+
 int
 kr_work_run_task(struct kr_work *work, const struct kr_work_task *t, const volatile sig_atomic_t *stop,
 	struct kr_work_outcome *out, struct kr_error *err)
@@ -427,7 +455,8 @@ kr_work_run_task(struct kr_work *work, const struct kr_work_task *t, const volat
 	if (!follow(&r, &launch, stop, &report) && !r.is_over_time && !r.is_stopped) {
 		out->kind = KR_MARK_UNKNOWN;
 		out->reason = "the process that ran it ended without a word";
-		return 0;
-	}
-	return judge(work, t, &r, &launch, &report, out, err);
+	} else if (judge(work, t, &r, &launch, &report, out, err) < 0)
+		return -1;
+	judge_disk(work, &report, out);
+	return 0;
 }
