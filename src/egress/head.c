@@ -165,8 +165,8 @@ parse_fields(struct kr_bytes rest, struct kr_head *out, const char **why)
 
 /* ---- framing ---- */
 
-static const struct kr_field *
-only(const struct kr_head *head, const char *name, size_t *count)
+const struct kr_field *
+kr_head_find(const struct kr_head *head, const char *name, size_t *count)
 {
 	const struct kr_field *found = NULL;
 
@@ -200,8 +200,8 @@ static bool
 parse_framing(struct kr_head *head, const char **why)
 {
 	size_t lengths, codings;
-	const struct kr_field *length = only(head, "content-length", &lengths);
-	const struct kr_field *coding = only(head, "transfer-encoding", &codings);
+	const struct kr_field *length = kr_head_find(head, "content-length", &lengths);
+	const struct kr_field *coding = kr_head_find(head, "transfer-encoding", &codings);
 
 	if (length && coding)
 		return refuse(why, "it has both Content-Length and Transfer-Encoding");
@@ -265,7 +265,7 @@ check_request(const struct kr_head *head, const char **why)
 {
 	size_t hosts;
 
-	(void)only(head, "host", &hosts);
+	(void)kr_head_find(head, "host", &hosts);
 	if (hosts > 1)
 		return refuse(why, "it has more than one Host");
 	if (head->method == KR_METHOD_CONNECT && (head->framing == KR_FRAMING_CHUNKED || head->length))
@@ -284,7 +284,7 @@ kr_request_parse(const char *bytes, size_t n, struct kr_head *out, const char **
 	if (!parse_request_line(next_line(&rest), out, why) || !parse_fields(rest, out, why) ||
 		!parse_framing(out, why) || !check_request(out, why))
 		return 400;
-	expect = only(out, "expect", &expects);
+	expect = kr_head_find(out, "expect", &expects);
 	if (expect && (expects > 1 || !same_word(expect->value, "100-continue"))) {
 		*why = "it expects something other than '100-continue'";
 		return 417;
@@ -479,28 +479,46 @@ kr_status_reason(unsigned status)
 	switch (status) {
 	case 200:
 		return "OK";
+	case 201:
+		return "Created";
 	case 400:
 		return "Bad Request";
+	case 401:
+		return "Unauthorized";
 	case 403:
 		return "Forbidden";
 	case 404:
 		return "Not Found";
+	case 405:
+		return "Method Not Allowed";
+	case 406:
+		return "Not Acceptable";
+	case 408:
+		return "Request Timeout";
 	case 409:
 		return "Conflict";
+	case 411:
+		return "Length Required";
 	case 413:
 		return "Content Too Large";
+	case 415:
+		return "Unsupported Media Type";
 	case 417:
 		return "Expectation Failed";
+	case 422:
+		return "Unprocessable Content";
 	case 429:
 		return "Too Many Requests";
 	case 500:
 		return "Internal Server Error";
+	case 502:
+		return "Bad Gateway";
 	case 503:
 		return "Service Unavailable";
 	case 504:
 		return "Gateway Timeout";
-	case 502:
-		return "Bad Gateway";
+	case 507:
+		return "Insufficient Storage";
 	default:
 		return "Answer of kraft";
 	}

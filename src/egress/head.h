@@ -82,6 +82,9 @@ unsigned kr_request_parse(const char *bytes, size_t n, struct kr_head *out, cons
 /* False: no response that may be passed on. */
 bool kr_response_parse(const char *bytes, size_t n, struct kr_head *out, const char **why);
 
+/* The last field of that name (lower case), and how many have it; NULL: none has. */
+const struct kr_field *kr_head_find(const struct kr_head *head, const char *name, size_t *count);
+
 /* Where a request wants to go. */
 struct kr_destination {
 	struct kr_target target;        /* port is set: 80 when none was written */
