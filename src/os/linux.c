@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -126,4 +128,85 @@ kr_file_system_type(struct kr_arena *arena, int fd)
 	if (table)
 		(void)fclose(table); /* only read */
 	return type;
+}
+
+/* ---- whose connection it is ---- */
+
+enum { ENDPOINT_TEXT = 40, ESTABLISHED = 1 };
+
+/* As /proc/net/tcp and tcp6 have it: words of the address in this machine's byte order, and the port. */
+static void
+endpoint_text(const struct sockaddr_storage *from, bool as_v6, char out[ENDPOINT_TEXT])
+{
+	const struct sockaddr_in6 *six = (const void *)from;
+	const struct sockaddr_in *four = (const void *)from;
+	uint32_t w[4] = { 0, 0, htonl(0xffff), 0 };
+	unsigned port = ntohs(from->ss_family == AF_INET ? four->sin_port : six->sin6_port);
+
+	if (from->ss_family == AF_INET6)
+		memcpy(w, &six->sin6_addr, sizeof(w));
+	else
+		w[3] = four->sin_addr.s_addr;
+	if (as_v6)
+		snprintf(out, ENDPOINT_TEXT, "%08X%08X%08X%08X:%04X", w[0], w[1], w[2], w[3], port);
+	else
+		snprintf(out, ENDPOINT_TEXT, "%08X:%04X", w[3], port);
+}
+
+static bool
+is_v4(const struct sockaddr_storage *a)
+{
+	return a->ss_family == AF_INET ||
+		   IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+/* How many open connections the table has from `local` to `remote`; *uid is the last one's. */
+static unsigned
+find_owner(const char *table, const char *local, const char *remote, uid_t *uid)
+{
+	FILE *file = fopen(table, "re");
+	unsigned found = 0, state, owner;
+	char *line = NULL, from[ENDPOINT_TEXT], to[ENDPOINT_TEXT];
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0)
+		if (sscanf(line, " %*u: %39s %39s %x %*s %*s %*s %u", from, to, &state, &owner) == 4 &&
+			state == ESTABLISHED && strcmp(from, local) == 0 && strcmp(to, remote) == 0) {
+			*uid = owner;
+			found++;
+		}
+	free(line);
+	if (file)
+		(void)fclose(file); /* only read */
+	return found;
+}
+
+/* A client of either family can be at the other end of an IPv4 pair. */
+int
+kr_peer_uid(int fd, uid_t *out, struct kr_error *err)
+{
+	struct sockaddr_storage ours = { 0 }, theirs = { 0 };
+	socklen_t ours_n = sizeof(ours), theirs_n = sizeof(theirs);
+	char local[ENDPOINT_TEXT], remote[ENDPOINT_TEXT];
+	unsigned found = 0;
+	uid_t uid = 0;
+
+	if (getsockname(fd, (struct sockaddr *)&ours, &ours_n) < 0 ||
+		getpeername(fd, (struct sockaddr *)&theirs, &theirs_n) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot tell who is connected");
+	if ((ours.ss_family != AF_INET && ours.ss_family != AF_INET6) || ours.ss_family != theirs.ss_family)
+		return kr_fail(err, KR_E_UNSUPPORTED, "this is no TCP connection");
+	if (is_v4(&theirs)) {
+		endpoint_text(&theirs, false, local);
+		endpoint_text(&ours, false, remote);
+		found += find_owner("/proc/net/tcp", local, remote, &uid);
+	}
+	endpoint_text(&theirs, true, local);
+	endpoint_text(&ours, true, remote);
+	found += find_owner("/proc/net/tcp6", local, remote, &uid);
+	if (found != 1)
+		return kr_fail(
+			err, KR_E_NOT_FOUND, "the other end of the connection is not on this machine, or closing");
+	*out = uid;
+	return 0;
 }

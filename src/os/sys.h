@@ -46,6 +46,13 @@ uint64_t kr_process_start(pid_t pid);
 /* Names this boot of the system; "" when the system does not say. */
 const char *kr_boot_id(struct kr_arena *arena);
 
+/*
+ * The user whose socket is at the other end of a TCP connection over this machine's loopback: the one open socket that has
+ * exactly our pair of addresses the other way round. KR_E_NOT_FOUND when there is none, or it is closing; KR_E_UNSUPPORTED
+ * where the system does not say (macOS).
+ */
+int kr_peer_uid(int fd, uid_t *out, struct kr_error *err);
+
 /* The type of the file system that fd (O_PATH will do) lies on, as the mount table names it ("ext4", "nfs4", "fuse.sshfs");
  * "" when the system does not say. */
 const char *kr_file_system_type(struct kr_arena *arena, int fd);
