@@ -17,9 +17,9 @@
 #include "cli/work.h"
 #include "os/host.h"
 #include "session/facts.h"
-#include "session/log.h"
+#include "session/log_lines.h"
 
-enum { FOLLOW_MS = 100, LINE_BYTES = 16384, ID_CHARS = 16 };
+enum { FOLLOW_MS = 100, ID_CHARS = 16 };
 
 const char *
 kr_view_local_time(uint64_t ms, char *out, size_t size)
@@ -149,111 +149,51 @@ const struct kr_command kr_cmd_view_sessions = {
 
 enum form { FORM_TEXT, FORM_RAW, FORM_JSON };
 
-/* A line of one stream while it comes in pieces. */
-struct line {
-	uint64_t ms;
-	size_t n;
-	char bytes[LINE_BYTES];
-};
-
 struct show {
 	enum form form;
 	bool timestamps;
-	struct line line[KR_LOG_STREAM_COUNT];
+	struct kr_log_lines lines;
 };
 
-/* Takes colours out: they mean nothing here, and \x1b[31m in front of every word hides what was said. */
-static size_t
-drop_colours(char *bytes, size_t n)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		size_t k = i + 2;
-
-		if (bytes[i] == '\033' && i + 1 < n && bytes[i + 1] == '[') {
-			while (k < n && ((bytes[k] >= '0' && bytes[k] <= '9') || bytes[k] == ';' || bytes[k] == ':'))
-				k++;
-			if (k < n && bytes[k] == 'm') {
-				i = k;
-				continue;
-			}
-		}
-		bytes[used++] = bytes[i];
-	}
-	return used;
-}
-
 static void
-print_json_line(enum kr_log_stream stream, uint64_t ms, const char *text, bool has_end)
+print_json_line(const struct kr_log_line *line)
 {
-	json_t *root = json_object();
-	char *dumped;
+	json_t *root = kr_log_line_json(line);
+	char *dumped = json_dumps(root, JSON_COMPACT);
 
-	json_object_set_new(root, "ms", json_integer((json_int_t)ms));
-	json_object_set_new(root, "stream", json_string(kr_log_stream_name(stream)));
-	json_object_set_new(root, "text", json_string(text));
-	json_object_set_new(root, "complete", json_boolean(has_end));
-	dumped = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	if (dumped)
 		puts(dumped);
 	free(dumped);
 }
 
-static void
-print_line(const struct show *show, enum kr_log_stream stream, struct line *line, bool has_end)
+static int
+print_line(void *context, const struct kr_log_line *line)
 {
-	char safe[4 * LINE_BYTES + 1], at[48];
+	const struct show *show = context;
+	char at[48];
 
-	if (line->n && line->bytes[line->n - 1] == '\r' && has_end)
-		line->n--; /* a terminal's line end */
-	line->n = drop_colours(line->bytes, line->n);
-	kr_text_escape(safe, sizeof(safe), line->bytes, line->n);
 	if (show->form == FORM_JSON) {
-		print_json_line(stream, line->ms, safe, has_end);
+		print_json_line(line);
 	} else {
 		if (show->timestamps)
 			printf("%s.%03u %-6s  ", kr_view_local_time(line->ms, at, sizeof(at)),
-				(unsigned)(line->ms % 1000), kr_log_stream_name(stream));
-		printf("%s%s\n", stream == KR_LOG_NOTE ? "[kraft] " : "", safe);
+				(unsigned)(line->ms % 1000), kr_log_stream_name(line->stream));
+		printf("%s%s\n", line->stream == KR_LOG_NOTE ? "[kraft] " : "", line->text);
 	}
-	line->n = 0;
+	return ferror(stdout) ? -1 : 0;
 }
 
 static int
 show_piece(void *context, const struct kr_log_piece *piece)
 {
 	struct show *show = context;
-	struct line *line = &show->line[piece->stream];
 
-	if (show->form == FORM_RAW) {
-		if (piece->stream != KR_LOG_NOTE)
-			fwrite(piece->bytes, 1, piece->n, stdout);
-		return ferror(stdout) ? -1 : 0;
-	}
-	for (size_t i = 0; i < piece->n; i++) {
-		if (!line->n)
-			line->ms = piece->ms;
-		if (piece->bytes[i] == '\n') {
-			print_line(show, piece->stream, line, true);
-			continue;
-		}
-		line->bytes[line->n++] = piece->bytes[i];
-		if (line->n == sizeof(line->bytes))
-			print_line(show, piece->stream, line, false);
-	}
-	if (piece->stream == KR_LOG_NOTE && line->n)
-		print_line(show, piece->stream, line, true);
+	if (show->form != FORM_RAW)
+		return kr_log_lines_add(&show->lines, piece);
+	if (piece->stream != KR_LOG_NOTE)
+		fwrite(piece->bytes, 1, piece->n, stdout);
 	return ferror(stdout) ? -1 : 0;
-}
-
-static void
-show_rest(struct show *show)
-{
-	for (int stream = 0; stream < KR_LOG_STREAM_COUNT && show->form != FORM_RAW; stream++)
-		if (show->line[stream].n)
-			print_line(show, (enum kr_log_stream)stream, &show->line[stream], false);
 }
 
 static int
@@ -277,7 +217,7 @@ show_log(int folder, struct show *show, bool follow, struct kr_error *err)
 		fflush(stdout);
 		(void)poll(NULL, 0, FOLLOW_MS); /* a nap */
 	}
-	show_rest(show);
+	(void)kr_log_lines_end(&show->lines); /* nothing follows that it could stop */
 	kr_log_reader_fini(&reader);
 	return pieces < 0 || err->code ? -1 : 0;
 }
@@ -413,6 +353,8 @@ choose_form(const struct kr_parsed *parsed, struct show *show, struct kr_error *
 	}
 	show->form = parsed->value[LOGS_RAW] ? FORM_RAW : parsed->value[LOGS_JSON] ? FORM_JSON : FORM_TEXT;
 	show->timestamps = parsed->value[LOGS_TIMESTAMPS] != NULL;
+	show->lines.show = print_line;
+	show->lines.context = show;
 	return 0;
 }
 
