@@ -1,19 +1,9 @@
-/*
- * kraft view diff: what an item's branch changes, for a person who decides on it.
- *
- * It is made from two object ids of the person's repository: no file of the worktree, no private git
- * directory is opened (GIT-04). What is in the trees cannot make a change look like none (GIT-13, GIT-14):
- * replacement is off, attributes are read from nowhere that a tree reaches (git runs in an empty directory
- * with no index), so no `-diff`, no textconv and no driver applies, and no .gitmodules hides a submodule that
- * moved. Git itself then takes for binary what has a NUL byte at its beginning; that is said, and --text
- * shows it all the same.
- */
+/* kraft view diff: what an item's branch changes, for a person who decides on it. It is made by work/diff.c;
+ * here it is shown. */
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/item.h"
@@ -32,38 +22,6 @@ static const struct kr_option options[] = {
 	{ NULL },
 };
 
-/* The empty tree is known to every git without being stored. A git that has this variable takes attributes
- * from there. */
-static const char *
-empty_tree(const char *oid)
-{
-	return strlen(oid) == 40
-			   ? "GIT_ATTR_SOURCE=4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-			   : "GIT_ATTR_SOURCE=6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
-}
-
-/* below: where the tree stands in the worktree; "" for the root. */
-static void
-add_words(struct kr_arena *arena, struct kr_strs *argv, const struct kr_parsed *parsed, const char *below)
-{
-	const char *slash = *below ? "/" : "";
-	static const char *const always[] = { "diff", "--no-ext-diff", "--no-textconv", "--no-color",
-		"--no-relative", "--submodule=short", "--ignore-submodules=none", "--find-renames" };
-
-	for (size_t i = 0; i < KR_COUNT(always); i++)
-		kr_strs_add(arena, argv, always[i]);
-	kr_strs_add(arena, argv, kr_arena_printf(arena, "--src-prefix=a/%s%s", below, slash));
-	kr_strs_add(arena, argv, kr_arena_printf(arena, "--dst-prefix=b/%s%s", below, slash));
-	if (*below && parsed->value[NAME_ONLY])
-		kr_strs_add(arena, argv, kr_arena_printf(arena, "--line-prefix=%s/", below));
-	if (parsed->value[TEXT])
-		kr_strs_add(arena, argv, "--text");
-	if (parsed->value[STAT])
-		kr_strs_add(arena, argv, "--stat=100");
-	if (parsed->value[NAME_ONLY])
-		kr_strs_add(arena, argv, "--name-only");
-}
-
 struct show {
 	const struct kr_item_at *at;
 	const struct kr_parsed *parsed;
@@ -79,7 +37,7 @@ is_patch(const struct kr_parsed *parsed)
 	return !parsed->value[STAT] && !parsed->value[NAME_ONLY];
 }
 
-/* Of type kr_git_run.sink. What goes into one JSON text is kept whole, so it has a bound. */
+/* What goes into one JSON text is kept whole, so it has a bound. */
 static int
 add(void *context, const char *bytes, size_t n)
 {
@@ -91,44 +49,16 @@ add(void *context, const char *bytes, size_t n)
 	return show->is_too_long ? -1 : 0;
 }
 
-/* directory: an empty one, where git runs. */
-static int
-run_git(struct kr_arena *arena, struct show *show, const char *directory, struct kr_error *err)
-{
-	const char *const attributes[] = { empty_tree(show->at->tip), "GIT_ATTR_NOSYSTEM=1", NULL };
-	kr_auto_fd int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const struct kr_git_where where = {
-		.git_dir = show->at->checkout.common,
-		.index_file = kr_arena_printf(arena, "%s/none", directory),
-		.work_dir_fd = fd,
-		.extra_env = attributes,
-	};
-	struct kr_git_run run = { 0 };
-	struct kr_strs argv = { 0 };
-
-	if (fd < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot open '%s'", directory);
-	add_words(arena, &argv, show->parsed, show->at->seen.below);
-	kr_strs_add(arena, &argv, show->base);
-	kr_strs_add(arena, &argv, show->at->tip);
-	kr_strs_add(arena, &argv, "--");
-	if (kr_git_start(&where, argv.v, &run, err) < 0)
-		return -1;
-	run.sink = add;
-	run.sink_context = show;
-	return kr_git_finish(&run, NULL, err);
-}
-
 static int
 show_diff(struct kr_arena *arena, struct show *show, struct kr_error *err)
 {
-	char directory[] = "/tmp/kraft-diff-XXXXXX";
-	int result;
+	const struct kr_diff_form form = {
+		.stat = show->parsed->value[STAT] != NULL,
+		.names_only = show->parsed->value[NAME_ONLY] != NULL,
+		.as_text = show->parsed->value[TEXT] != NULL,
+	};
+	int result = kr_item_diff(arena, show->at, show->base, &form, add, show, err);
 
-	if (!mkdtemp(directory))
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a temporary directory in '/tmp'");
-	result = run_git(arena, show, directory, err);
-	(void)rmdir(directory); /* git writes nothing there */
 	kr_patch_end(&show->patch);
 	if (show->is_too_long) {
 		kr_fail(err, KR_E_LIMIT, "the changes in item '%s' are more than %d MiB of text", show->at->id,
@@ -179,8 +109,7 @@ find_base(struct show *show, struct kr_error *err)
 		return 0;
 	if (kr_item_base(at, show->oid, err) < 0)
 		return -1;
-	/* Histories with nothing in common: all of it is new. */
-	show->base = *show->oid ? show->oid : strchr(empty_tree(at->tip), '=') + 1;
+	show->base = show->oid;
 	return 0;
 }
 
@@ -213,9 +142,9 @@ diff_json(struct kr_arena *arena, struct show *show, json_t *trees, struct kr_er
 	if (result < 0)
 		return -1;
 	if (json_array_append_new(
-			trees, json_pack("{s:s, s:o, s:s, s:s, s:s?, s:o, s:b, s:s}", "item", at->id, "member",
+			trees, json_pack("{s:s, s:o, s:s, s:s, s:o, s:o, s:b, s:s}", "item", at->id, "member",
 					   kr_text_or_null(at->seen.member), "checkout", at->seen.checkout, "branch",
-					   at->seen.branch, "base", show->base, "tip", kr_text_or_null(at->tip), "cut_off",
+					   at->seen.branch, "base", kr_text_or_null(show->base), "tip", kr_text_or_null(at->tip), "cut_off",
 					   (int)at->seen.is_pending, "changes", text)) < 0)
 		return kr_fail(
 			err, KR_E_UNSUPPORTED, "the names of item '%s' are not UTF-8, which JSON has to be", at->id);
