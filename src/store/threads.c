@@ -86,3 +86,24 @@ kr_store_threads(struct kr_arena *arena, struct kr_store *store, const char *ite
 	}
 	return 0;
 }
+
+static void
+read_id(struct kr_arena *arena, sqlite3_stmt *s, void *row)
+{
+	*(const char **)row = kr_rows_text(arena, s, 0);
+}
+
+int
+kr_store_thread_item(struct kr_arena *arena, struct kr_store *store, const char *thread, const char **item,
+	struct kr_error *err)
+{
+	struct kr_rows rows;
+
+	if (kr_rows_read(arena, store, err, sizeof(*item), &rows, read_id,
+			"SELECT item FROM threads WHERE id = ?1", "t", thread) < 0)
+		return -1;
+	if (!rows.n)
+		return kr_fail(err, KR_E_NOT_FOUND, "there is no thread '%s'", thread);
+	*item = *(const char **)rows.v;
+	return 0;
+}

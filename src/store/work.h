@@ -109,6 +109,10 @@ int kr_store_thread_add(struct kr_store *store, const struct kr_thread_row *row,
 int kr_store_thread_set_open(struct kr_store *store, const char *id, bool is_open, struct kr_error *err);
 int kr_store_comment_add(
 	struct kr_store *store, const char *thread, const struct kr_comment_row *row, struct kr_error *err);
+/* The item that a thread is of. KR_E_NOT_FOUND. */
+int kr_store_thread_item(struct kr_arena *arena, struct kr_store *store, const char *thread,
+	const char **item, struct kr_error *err);
+
 struct kr_thread_rows {
 	struct kr_thread_row *v; /* oldest first, with their comments */
 	size_t n;

@@ -91,11 +91,17 @@ node_id(const struct kr_chain *chain, size_t node)
 /* ---- gates ---- */
 
 static int
-check_gate(const struct kr_work_view *v, struct kr_error *err)
+check_gate(const struct kr_work_view *v, const char *gate, struct kr_error *err)
 {
-	if (v->next.kind == KR_NEXT_GATE)
+	const bool waits = v->next.kind == KR_NEXT_GATE;
+
+	if (waits && (!gate || strcmp(v->chain.nodes[v->next.node].id, gate) == 0))
 		return 0;
-	kr_fail(err, KR_E_REFUSED, "item '%s' waits at no gate", v->row.id);
+	if (waits)
+		kr_fail(
+			err, KR_E_REFUSED, "item '%s' waits at gate '%s'", v->row.id, v->chain.nodes[v->next.node].id);
+	else
+		kr_fail(err, KR_E_REFUSED, "item '%s' waits at no gate", v->row.id);
 	return kr_hint(err, "'kraft view show %s' tells where it stands", v->row.id);
 }
 
@@ -115,15 +121,17 @@ check_threads(const struct kr_work_view *v, struct kr_error *err)
 	return 0;
 }
 
-static int
-pass_gate(struct kr_work *work, const char *id, bool approve, const char *note, struct kr_error *err)
+int
+kr_work_pass_gate(struct kr_work *work, const char *id, const char *gate, bool approve, const char *note,
+	struct kr_error *err)
 {
 	kr_auto_fd int lock = -1;
 	struct kr_work_view v;
-	const char *gate;
 	struct kr_mark_row mark;
 
-	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || check_gate(&v, err) < 0 ||
+	if ((note || !approve) && kr_work_check_text("the note", note ? note : "", err) < 0)
+		return -1;
+	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || check_gate(&v, gate, err) < 0 ||
 		(approve && check_threads(&v, err) < 0))
 		return -1;
 	gate = v.chain.nodes[v.next.node].id;
@@ -148,13 +156,13 @@ pass_gate(struct kr_work *work, const char *id, bool approve, const char *note, 
 int
 kr_work_approve(struct kr_work *work, const char *id, const char *note, struct kr_error *err)
 {
-	return pass_gate(work, id, true, note, err);
+	return kr_work_pass_gate(work, id, NULL, true, note, err);
 }
 
 int
 kr_work_reject(struct kr_work *work, const char *id, const char *note, struct kr_error *err)
 {
-	return kr_work_check_text("the note", note, err) < 0 ? -1 : pass_gate(work, id, false, note, err);
+	return kr_work_pass_gate(work, id, NULL, false, note, err);
 }
 
 /* ---- after a stop ---- */
@@ -195,7 +203,7 @@ kr_work_skip(struct kr_work *work, const char *id, const char *path, const char 
 	struct kr_work_view v;
 	struct kr_mark_row mark;
 
-	if (kr_work_look_alone(work, id, &v, &lock, err) < 0)
+	if ((note && kr_work_check_text("the note", note, err) < 0) || kr_work_look_alone(work, id, &v, &lock, err) < 0)
 		return -1;
 	if (!path && v.next.kind != KR_NEXT_COMPLETE)
 		path = v.chain.nodes[v.next.node].id;

@@ -7,7 +7,8 @@
  *     look.c   an item with all that belongs to it              task.c   one task as a session of kr_run
  *     say.c    what only a person may say, and comments         walk.c   what comes next (pure)
  *     notify.c telling who is not looking                       brief.c  what an agent is told (pure)
- *     archive.c   what ended items left, and its removal    queue.c   going on in the background
+ *     archive.c   what ended items left, and its removal        diff.c   what its branch changes (diff.h)
+ *     queue.c  going on in the background
  */
 #ifndef KR_WORK_WORK_H
 #define KR_WORK_WORK_H
@@ -109,6 +110,9 @@ int kr_work_file(
  * ---- */
 
 int kr_work_approve(struct kr_work *work, const char *id, const char *note, struct kr_error *err);
+/* Either, of this gate: KR_E_REFUSED when it waits at another one by then. */
+int kr_work_pass_gate(struct kr_work *work, const char *id, const char *gate, bool approve, const char *note,
+	struct kr_error *err);
 /* The note leads the instruction of the next task. */
 int kr_work_reject(struct kr_work *work, const char *id, const char *note, struct kr_error *err);
 /* path "": the whole chain; NULL: what stopped. steer may be NULL. */
