@@ -10,6 +10,7 @@
 #include <stdarg.h>
 
 #include "base/text.h"
+#include "config/access.h"
 #include "config/notify.h"
 #include "config/policy_file.h"
 
@@ -33,6 +34,7 @@ enum { NEAR = 2, QUOTE_BYTES = 120 };
 #define STEP(member) offsetof(struct kr_chain_step, member)
 #define TASK(member) offsetof(struct kr_task, member)
 #define NOTIFY(member) offsetof(struct kr_notify, member)
+#define ACCESS(member) offsetof(struct kr_access, member)
 #define EXEC (1u << KR_NODE_EXEC)
 #define GATE (1u << KR_NODE_GATE)
 #define COMMAND (1u << KR_TASK_COMMAND)
@@ -370,6 +372,17 @@ const struct kr_key kr_keys[] = {
 		NOTIFY(webhook), kr_fault_webhook, NULL },
 	{ KR_IN_NOTIFY, "on", KR_KEY_STRINGS, "[gate, stop]", "of what: gate, stop, complete", 0, false, NOTIFY(on),
 		kr_fault_occasion, kr_notify_on_read },
+
+	{ KR_IN_ACCESS, "bind", KR_KEY_STRING, "127.0.0.1", "the address that is listened on", 0, false, ACCESS(bind),
+		kr_fault_bind, NULL },
+	{ KR_IN_ACCESS, "port", KR_KEY_INTEGER, "8765", "its port; 0: any that is free", 0, false, ACCESS(port), NULL,
+		kr_port_read },
+	{ KR_IN_ACCESS, "password_hash", KR_KEY_STRING, "null", "written by 'kraft admin password'", 0, true,
+		ACCESS(password_hash), kr_fault_password_hash, NULL },
+	{ KR_IN_ACCESS, "session_expiry_days", KR_KEY_INTEGER, "7", "how long a login by password holds", 0, false,
+		ACCESS(session_expiry_days), NULL, kr_expiry_read },
+	{ KR_IN_ACCESS, "allowed_hosts", KR_KEY_STRINGS, "[]", "names that a client may call the server by", 0, false,
+		ACCESS(allowed_hosts), kr_fault_allowed_host, NULL },
 };
 const size_t kr_key_count = KR_COUNT(kr_keys);
 

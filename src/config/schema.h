@@ -1,7 +1,7 @@
 /*
  * The keys of the configuration files: one table of where a key stands, its type, its default and its help;
  * and the one reader that walks a mapping along it. What a key's value must be beyond its type stands beside
- * the struct it fills, in repos.c, sandbox.c, policy_file.c, chain.c and notify.c.
+ * the struct it fills, in repos.c, sandbox.c, policy_file.c, chain.c, notify.c and access.c.
  */
 #ifndef KR_CONFIG_SCHEMA_H
 #define KR_CONFIG_SCHEMA_H
@@ -11,7 +11,7 @@
 
 /* The files that a section stands in, as bits. */
 enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = KR_IN_REPOS | KR_IN_CHAINS, KR_IN_ALL = 7,
-	KR_IN_NOTIFY_FILE = 8 };
+	KR_IN_NOTIFY_FILE = 8, KR_IN_ACCESS_FILE = 16 };
 
 /* section, how messages name it, files */
 #define KR_SECTIONS(X)                                              \
@@ -42,7 +42,8 @@ enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = 
 	X(TASK, "a task", KR_IN_CHAINS)                                 \
 	X(FIX_LOOP, "'fix_loop'", KR_IN_CHAINS)                         \
 	X(RECOVERY, "'on_failure'", KR_IN_CHAINS)                       \
-	X(NOTIFY, "the file", KR_IN_NOTIFY_FILE)
+	X(NOTIFY, "the file", KR_IN_NOTIFY_FILE)                       \
+	X(ACCESS, "the file", KR_IN_ACCESS_FILE)
 
 enum kr_section {
 #define X(section, words, files) KR_IN_##section,
@@ -239,6 +240,15 @@ int kr_notify_on_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 const char *kr_fault_webhook(const char *text);
 const char *kr_fault_occasion(const char *text);
+
+/* access.c */
+int kr_port_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_expiry_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+const char *kr_fault_bind(const char *text);
+const char *kr_fault_password_hash(const char *text);
+const char *kr_fault_allowed_host(const char *text);
 
 /* file.c: a configuration file's bytes, with one byte more than KR_CONFIG_FILE_BYTES when it is too large, which the parser
  * refuses. *is_missing: there is none, and no error. KR_E_CONFIG with this hint when it cannot be read. */

@@ -122,6 +122,7 @@ def every_key_of_a_chain_and_of_the_policy_is_in_its_page():
     pages = {
         "man/kraft-chains.5.scd": ["CHAIN", "NODE", "STEP", "TASK", "FIX_LOOP", "RECOVERY"],
         "man/kraft-notify.yaml.5.scd": ["NOTIFY"],
+        "man/kraft-access.yaml.5.scd": ["ACCESS"],
         "man/kraft-policy.yaml.5.scd": ["HOST", "DEFAULT", "DEFAULTS", "FINDINGS", "BUDGET", "ARCHIVE", "MAXIMA"],
     }
     wrong = [f"{page} {key}" for page, sections in pages.items() for key in sorted(keys(sections)) if f"*{key}*" not in read(page)]
