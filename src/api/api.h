@@ -26,8 +26,14 @@ struct kr_api {
 	struct kr_api_health health;
 };
 
-/* Blocks until the client has gone, its time is over, or the process is told to end; owns fd. */
+/*
+ * Blocks until the client has gone, its time is over, or the process is told to end; owns fd. For a process of its
+ * own, with no other threads, signals at their default (git is waited for), and no store open.
+ */
 void kr_api_connection(const struct kr_api *api, int fd);
+
+/* docs/api.md: the reference of all routes, made of their table. */
+void kr_api_reference(struct kr_buf *out);
 
 /* <run_dir>/token (0600, ours, no link): 43 letters; made when there is none. KR_E_REFUSED when others may read it. */
 int kr_api_token(struct kr_arena *arena, const struct kr_places *places, const char **out, struct kr_error *err);

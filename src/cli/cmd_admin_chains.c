@@ -7,6 +7,7 @@
  */
 #include <jansson.h>
 
+#include "api/shapes.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "config/chain.h"
@@ -167,35 +168,6 @@ chain_json(const struct kr_chain *chain)
 	return object;
 }
 
-static json_t *
-error_json(const struct kr_error *err)
-{
-	json_t *object = json_object();
-
-	json_object_set_new(object, "code", json_string(kr_error_name(err->code)));
-	json_object_set_new(object, "message", json_string(err->message));
-	json_object_set_new(object, "hint", string_or_null(*err->hint ? err->hint : NULL));
-	json_object_set_new(object, "line", err->place.line ? json_integer(err->place.line) : json_null());
-	json_object_set_new(object, "column", err->place.line ? json_integer(err->place.column) : json_null());
-	return object;
-}
-
-static json_t *
-seen_json(const struct seen *seen)
-{
-	json_t *object = json_object();
-
-	json_object_set_new(object, "id", json_string(seen->id));
-	json_object_set_new(object, "loads", json_boolean(seen->loads));
-	if (seen->loads) {
-		json_object_set_new(object, "file", json_string(seen->chain.file));
-		json_object_set_new(object, "description", string_or_null(seen->chain.description));
-	} else {
-		json_object_set_new(object, "error", error_json(&seen->err));
-	}
-	return object;
-}
-
 /* ---- one chain, for people ---- */
 
 static void
@@ -334,9 +306,8 @@ print_table(struct kr_arena *arena, const struct seen *seen, size_t n)
 }
 
 static int
-list(struct kr_arena *arena, const struct kr_places *places, bool as_json, struct kr_error *err)
+list(struct kr_arena *arena, const struct kr_places *places, struct kr_error *err)
 {
-	json_t *chains, *object;
 	struct kr_strs ids;
 	struct seen *seen;
 
@@ -347,16 +318,8 @@ list(struct kr_arena *arena, const struct kr_places *places, bool as_json, struc
 		seen[i].id = ids.v[i];
 		seen[i].loads = kr_chain_load(arena, places, ids.v[i], &seen[i].chain, &seen[i].err) == 0;
 	}
-	if (!as_json) {
-		print_table(arena, seen, ids.n);
-		return 0;
-	}
-	chains = json_array();
-	for (size_t i = 0; i < ids.n; i++)
-		json_array_append_new(chains, seen_json(&seen[i]));
-	object = json_object();
-	json_object_set_new(object, "chains", chains);
-	return kr_print_json(object, err);
+	print_table(arena, seen, ids.n);
+	return 0;
 }
 
 static int
@@ -368,8 +331,13 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 
 	if (kr_host_gather_places(arena, &host, err) < 0)
 		return -1;
+	if (!parsed->word_count && as_json) {
+		json_t *chains = kr_chains_json(arena, &host.places, err);
+
+		return chains ? kr_print_json(chains, err) : -1;
+	}
 	if (!parsed->word_count)
-		return list(arena, &host.places, as_json, err);
+		return list(arena, &host.places, err);
 	if (kr_chain_load(arena, &host.places, parsed->words[0], &chain, err) < 0)
 		return -1;
 	if (as_json)

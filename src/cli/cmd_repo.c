@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
+#include "api/shapes.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -469,30 +468,6 @@ print_table(struct context *c)
 	}
 }
 
-static json_t *
-repo_json(const struct kr_repo *repo)
-{
-	const bool has_sandbox = repo->sandbox.kind != KR_SANDBOX_NONE;
-
-	return json_pack("{s:s, s:s?, s:s, s:i, s:b, s:b, s:s?, s:s?, s:s?}", "name", repo->name, "id", repo->id,
-		"path", repo->path, "line", (int)repo->mark.line, "present", access(repo->path, F_OK) == 0, "enabled",
-		(int)repo->enabled, "setup_command", repo->setup_command, "test_command", repo->test_command,
-		"sandbox", has_sandbox ? kr_sandbox_kind_name(repo->sandbox.kind) : NULL);
-}
-
-static int
-print_json(const struct context *c)
-{
-	json_t *repos = json_array(), *warnings = json_array();
-
-	for (size_t i = 0; i < c->repos->repo_count; i++)
-		json_array_append_new(repos, repo_json(&c->repos->repo[i]));
-	for (size_t i = 0; i < c->repos->warnings.n; i++)
-		json_array_append_new(warnings, json_string(c->repos->warnings.v[i]));
-	return kr_print_json(
-		json_pack("{s:s, s:o, s:o}", "file", c->repos->file, "repos", repos, "warnings", warnings), c->err);
-}
-
 static int
 list_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -501,7 +476,7 @@ list_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 	if (load(&c, arena, err) < 0)
 		return 1;
 	if (parsed->value[LIST_JSON])
-		return print_json(&c);
+		return kr_print_json(kr_repos_json(c.repos), err);
 	print_warnings(&c);
 	if (c.repos->repo_count)
 		print_table(&c);
@@ -587,7 +562,7 @@ path_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 	if (!repo)
 		return 1;
 	if (parsed->value[PATH_JSON])
-		return kr_print_json(repo_json(repo), err);
+		return kr_print_json(kr_repo_json(repo), err);
 	printf("%s\n", repo->path); /* as it is: scripts read it */
 	return 0;
 }

@@ -52,6 +52,8 @@
 	X(admin_chains)    \
 	X(admin_notify)    \
 	X(admin_prune)     \
+	X(admin_password)  \
+	X(admin_token)     \
 	X(completion)
 
 #define X(name) extern const struct kr_command kr_cmd_##name;

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "cli/version.h"
+#include "base/version.h"
 
 enum { LEFT = 24, WIDTH = 80 };
 
@@ -42,7 +42,7 @@ kr_help_overview(FILE *out)
 		print_row(out, kr_commands[i]->name, kr_commands[i]->summary);
 	fputs(
 		"\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more, 'kraft help exit-codes' what a status\n"
-		"means; 'kraft --version' prints the version.\n",
+		"means, 'kraft help api' the HTTP API; 'kraft --version' prints the version.\n",
 		out);
 }
 

@@ -7,8 +7,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "api/api.h"
+#include "base/version.h"
 #include "cli/cli.h"
-#include "cli/version.h"
 
 static int
 report(const struct kr_error *err)
@@ -18,6 +19,20 @@ report(const struct kr_error *err)
 	if (getenv("KRAFT_DEBUG") && err->file)
 		fprintf(stderr, "at: %s:%d\n", err->file, err->line);
 	return kr_error_exit_status(err->code);
+}
+
+enum { REFERENCE_BYTES = 256 << 10 };
+
+/* docs/api.md */
+static int
+help_api(void)
+{
+	kr_auto_buf struct kr_buf text = KR_BUF(REFERENCE_BYTES);
+
+	kr_api_reference(&text);
+	KR_BUG_IF(text.overflow);
+	fwrite(text.data, 1, text.len, stdout);
+	return 0;
 }
 
 static int
@@ -35,6 +50,8 @@ help(int argc, char **argv)
 		kr_help_exit_codes(stdout);
 		return 0;
 	}
+	if (argc == 1 && strcmp(argv[0], "api") == 0)
+		return help_api();
 	if (argc == 1 && kr_help_group(argv[0], stdout))
 		return 0;
 	command = kr_command_find(argc, argv, &used, &err);

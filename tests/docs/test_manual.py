@@ -18,7 +18,7 @@ PAGES = {
     "man/kraft-admin.1.scd": ["admin start", "admin stop", "admin restart", "admin health", "admin reload"],
 }
 EVERY_COMMANDS = ["--color", "--help"]  # in kraft(1)
-DOCUMENTS = ["README.md", "ARCHITECTURE.md", "HACKING.md", "SECURITY.md", "docs/promises.md"]
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "HACKING.md", "SECURITY.md", "docs/promises.md", "docs/api.md"]
 
 
 def kraft(*words):
@@ -132,6 +132,11 @@ def every_key_of_a_chain_and_of_the_policy_is_in_its_page():
     return wrong if len(shared) > 10 and all(keys(sections) for sections in pages.values()) else wrong + ["no keys were found"]
 
 
+def the_reference_of_the_api_is_what_is_printed():
+    """docs/api.md; renewed with: kraft help api >docs/api.md"""
+    return [] if read("docs/api.md") == kraft("help", "api") else ["docs/api.md differs from 'kraft help api'"]
+
+
 def links_lead_somewhere():
     dead = []
     for document in DOCUMENTS:
@@ -172,6 +177,7 @@ TESTS = [
     the_exit_codes_of_the_manual_are_the_programs,
     exit_codes_that_are_told_elsewhere_exist,
     every_key_of_a_chain_and_of_the_policy_is_in_its_page,
+    the_reference_of_the_api_is_what_is_printed,
     links_lead_somewhere,
     told_dev_commands_exist,
     told_kraft_commands_exist,

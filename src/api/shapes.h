@@ -1,0 +1,16 @@
+/* What is no item, as JSON: the same from the API and from the command line. */
+#ifndef KR_API_SHAPES_H
+#define KR_API_SHAPES_H
+
+#include <jansson.h>
+
+#include "config/config.h"
+
+json_t *kr_repo_json(const struct kr_repo *repo);
+/* {"file", "repos", "warnings"} */
+json_t *kr_repos_json(const struct kr_repos *repos);
+/* {"chains"}: all there are, also those that do not load, with why. NULL with err when they cannot be listed.
+ */
+json_t *kr_chains_json(struct kr_arena *arena, const struct kr_places *places, struct kr_error *err);
+
+#endif
