@@ -20,8 +20,6 @@ int kr_access_parse(struct kr_arena *arena, const struct kr_places *places, cons
 	size_t n, struct kr_access *out, struct kr_error *err);
 int kr_access_load(
 	struct kr_arena *arena, const struct kr_places *places, struct kr_access *out, struct kr_error *err);
-/* Whether it may be bound: KR_E_REFUSED for another address than loopback without a password. */
-int kr_access_check(const struct kr_access *access, struct kr_error *err);
 /* Whether the address is this machine's loopback. */
 bool kr_access_is_loopback(const struct kr_access *access);
 /* KR_E_REFUSED for an address that others reach while no password is set. */

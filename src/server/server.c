@@ -130,7 +130,7 @@ load(struct kr_arena *arena, const struct kr_host *host, const struct kr_server_
 	if (want->port >= 0)
 		access->port = (unsigned)want->port;
 	*slots = policy.max_concurrent;
-	return kr_access_check(access, err);
+	return kr_access_may_bind(access, err);
 }
 
 /* Address and port stay as they are bound. The arena grows a little with each. */
