@@ -1,18 +1,11 @@
-"""A server of a home's items, and a client that sends exactly what a test says.
-
-serve() is the one place that knows what listens: here the program apihost, which is the API and nothing around it.
-"""
+"""A server of a home's items, and a client that sends exactly what a test says."""
 import contextlib
 import http.client
 import json
 import socket
-import subprocess
 import time
 
 from worklive import *
-
-APIHOST = os.path.join(BUILD, "tests/live/apihost")
-BESIDE = {"KRAFT_GUEST_DIR": BUILD + "/guest/opt", "KRAFT_EGRESS": BUILD + "/kraft-egress"}  # which kraft finds beside itself
 
 
 class Answer:
@@ -133,16 +126,56 @@ class Events:
 def serve(home, **access):
     """access: keys of access.yaml; the port is a free one."""
     write(home.config_dir + "/access.yaml", json.dumps(dict({"port": 0}, **access)), 0o600)
-    process = subprocess.Popen([APIHOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=home.env(**BESIDE), cwd=home.home)
-    words = process.stdout.readline().decode().split()
-    if len(words) != 3:
-        raise Failed("nothing listens: exit %s" % process.wait())
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(words[0], words[0])
+    started = home.kraft("admin", "start", "--detach")
+    told = re.fullmatch(r"process (\d+) listens on http://(.*):(\d+)\n", started.out)
+    if not told:
+        raise Failed("nothing listens: %r" % started)
+    host = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}.get(told.group(2), told.group(2).strip("[]"))
     try:
-        yield Server(home, host, int(words[1]), words[2], process.pid)
+        yield Server(home, host, int(told.group(3)), home.kraft("admin", "token").out.strip(), int(told.group(1)))
     finally:
-        process.stdin.close()
-        process.wait()
+        home.kraft("admin", "stop", "--sessions")
+
+
+PORT_0 = ("--port", "0")
+
+
+class Served(Office):
+    """An office with a server."""
+
+    def __init__(self, *options, **more):
+        super().__init__(**more)
+        self.server = None
+
+    def serve(self, *options, **more):
+        result = self.kraft("admin", "start", "--detach", *PORT_0, *options, **more)
+        found = re.fullmatch(r"process (\d+) listens on (http://127\.0\.0\.1:\d+)\n", result.out)
+        if result.code != 0 or not found:
+            raise Failed("no server: %r" % result)
+        self.server, self.url = int(found.group(1)), found.group(2)
+        atexit.register(self.kill_server)
+        return self
+
+    def kill_server(self, how=signal.SIGKILL):
+        if self.server:
+            try:
+                os.kill(self.server, how)
+            except ProcessLookupError:
+                pass
+            wait_for(lambda: not os.path.exists("/proc/%d" % self.server), 5)
+            self.server = None
+
+    def words(self, item):
+        return self.show(item)["display_status"]
+
+    def becomes(self, item, *words, seconds=30):
+        return wait_for(lambda: self.words(item) in words, seconds, 0.05)
+
+    def types(self, item):
+        return [e["type"] for e in self.events_of(item)]
+
+    def health(self):
+        return json.loads(self.kraft("admin", "health", "--json").out)
 
 
 __all__ = [n for n in dir() if not n.startswith("_")]

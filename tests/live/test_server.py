@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The server: items in its queue, and what becomes of them when it or their hosts are killed."""
 # kraft-test: timeout 400
-from serverlive import *
+from servelive import *
 
 def sleeper(home, name, here, seconds=2):
     shutil.copy2(PROBE, home.repo + "/probe")
