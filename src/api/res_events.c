@@ -10,7 +10,13 @@
 #include "base/text.h"
 #include "os/timer.h"
 
-enum { FOLLOW_MS = 250, COMMENT_MS = 15000, LIMIT = 100, PAGE_BYTES = 4 << 20 };
+enum {
+	FOLLOW_MS = 250,
+	COMMENT_MS = 15000,
+	LIMIT = 100,
+	PAGE_BYTES = 4 << 20,
+	LINE_BYTES = KR_EVENT_JSON_BYTES + 64
+};
 
 /* ---- a page ---- */
 
@@ -23,7 +29,7 @@ struct page {
 static int
 add_event(void *context, const struct kr_event *event)
 {
-	kr_auto_buf struct kr_buf line = KR_BUF(2 * KR_EVENT_JSON_BYTES);
+	kr_auto_buf struct kr_buf line = KR_BUF(LINE_BYTES);
 	struct page *page = context;
 
 	if (json_array_size(page->events) == page->limit || page->bytes > PAGE_BYTES) {
@@ -42,7 +48,7 @@ kr_api_events_list(struct kr_api_call *call, struct kr_error *err)
 	struct page page = { .events = json_array(), .limit = (size_t)kr_api_number(call, "limit", LIMIT) };
 	struct kr_event_query query = { .after = kr_api_number(call, "after_seq", 0),
 		.type = kr_api_text(call, "type") };
-	struct kr_item_row row;
+	struct kr_item_row row = { 0 };
 	int result = kr_api_open(call, err);
 
 	if (result == 0)
@@ -67,7 +73,7 @@ struct stream {
 static int
 send_event(void *context, const struct kr_event *event)
 {
-	kr_auto_buf struct kr_buf out = KR_BUF(2 * KR_EVENT_JSON_BYTES);
+	kr_auto_buf struct kr_buf out = KR_BUF(LINE_BYTES);
 	struct stream *s = context;
 
 	kr_buf_addf(&out, "id: %lld\ndata: ", (long long)event->seq);

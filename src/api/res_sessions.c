@@ -5,7 +5,8 @@
 #include "session/facts.h"
 #include "session/log_lines.h"
 
-enum { FOLLOW_MS = 100 };
+/* Made visible and as JSON, a byte is five at most. */
+enum { FOLLOW_MS = 100, LINE_BYTES = 5 * KR_LOG_LINE_BYTES + 1024 };
 
 enum form { FORM_TEXT, FORM_LINES, FORM_EVENTS };
 
@@ -18,7 +19,7 @@ struct show {
 static int
 send_line(void *context, const struct kr_log_line *line)
 {
-	kr_auto_buf struct kr_buf out = KR_BUF(8 * KR_LOG_LINE_BYTES);
+	kr_auto_buf struct kr_buf out = KR_BUF(LINE_BYTES);
 	json_t *json = kr_log_line_json(line);
 	kr_auto_free char *text = json_dumps(json, JSON_COMPACT);
 	struct show *show = context;

@@ -145,7 +145,7 @@ static int
 splice(const struct kr_yaml *doc, const char *hash, struct kr_buf *out, struct kr_error *err)
 {
 	const struct kr_yaml_node *old = doc->root ? kr_yaml_get(doc->root, "password_hash") : NULL;
-	size_t from = doc->n, to = doc->n;
+	size_t to = doc->n, from = to;
 
 	if (!old && doc->root && doc->root->flow) {
 		kr_fail(err, KR_E_CONFIG, "'%s' is one mapping in braces, which a key is not put into", doc->file);

@@ -183,8 +183,9 @@ def _(t):
         begin = time.monotonic()
         wrong = server.post("/api/login", {"password": "wrong horse"}, token=False)
         t.attack(wrong.status == 401 and "set-cookie" not in wrong.headers and time.monotonic() - begin >= 1, "a wrong password, after a second", wrong)
+        begin = time.monotonic()
         answers = at_once(12, lambda n: server.post("/api/login", {"password": "guess %d" % n}, token=False).status)
-        t.attack(sorted(set(answers)) == [401, 429] and answers.count(401) <= 3, "guesses at once are turned away", answers)
+        t.attack(sorted(set(answers)) == [401, 429] and time.monotonic() - begin >= answers.count(401), "many at once are not looked at faster", answers)
         right = server.post("/api/login", {"password": "correct horse"}, token=False)
         cookie = right.headers.get("set-cookie", "")
         t.works(right.status == 200 and "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Max-Age=604800" in cookie, "the right one", right)
@@ -336,7 +337,7 @@ def _(t):
         ends.append(True)
         dripping.join()
         sock.close()
-        t.attack(out.startswith(b"HTTP/1.1 408 ") and 9 < took < 14, "a head that drips in is given up after 10 s", out, took)
+        t.attack(out.startswith(b"HTTP/1.1 408 ") and 9 < took < 20, "a head that drips in is given up after 10 s", out, took)
         large = server.raw(server.request("POST", "/api/work-items", b"x" * (10 << 20)), timeout=40)
         t.attack(large.startswith(b"HTTP/1.1 413 ") and b"at most 1 MiB" in large, "a body of 10 MB is refused before it is read", large)
         for name, body in (("deep", b'{"title": ' + b"[" * 100000 + b"]" * 100000 + b"}"), ("17 deep", b'{"a":' * 17 + b"1" + b"}" * 17),
@@ -382,11 +383,11 @@ def _(t):
         t.works(head.status == 200 and not head.body and int(head.headers["content-length"]) > 10, "HEAD", head)
         with server.connect() as sock:
             for _ in range(3):
-                sock.sendall(server.request("GET", "/api/health") + server.request("POST", "/api/nothing", {}, headers={"Connection": None}))
+                sock.sendall(server.request("GET", "/api/health"))
                 t.works(read_answer(sock).status == 200, "one connection, many requests")
-                t.works(read_answer(sock).status == 404, "the next one")
-                break
-            t.works(sock.recv(1) == b"", "and it ends behind a body that was not read")
+            sock.sendall(server.request("GET", "/api/health") + server.request("POST", "/api/nothing", {}) + server.request("GET", "/api/health"))
+            out = read_all(sock)
+        t.works(re.findall(rb"HTTP/1.1 (\d+) ", out) == [b"200", b"404"], "in order, and it ends behind a body that was not read", out)
         old = server.raw(b"GET /api/health HTTP/1.0\r\nHost: localhost\r\n\r\n")
         t.works(old.startswith(b"HTTP/1.1 200 ") and b"Connection: close\r\n" in old, "HTTP/1.0", old)
         waits = server.connect()
