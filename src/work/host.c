@@ -120,6 +120,17 @@ refuse_blocked(const struct kr_work_view *v, struct kr_error *err)
 	return kr_hint(err, "'kraft item unblock %s %s' lets it begin without", v->row.id, on->id);
 }
 
+/* The lock's file may have been removed under its holder; the session's own lock is another. */
+static bool
+lives(struct hosting *h, const char *session)
+{
+	kr_auto_fd int folder = kr_session_folder_open(h->work->host.places.run_dir, session, NULL);
+	struct kr_session_seen seen;
+
+	return folder >= 0 && kr_session_facts_read(h->work->arena, folder, &seen, NULL) == 0 &&
+		   seen.state == KR_SESSION_RUNNING;
+}
+
 /* Sessions that another host left unfinished: nobody knows how they ended, and their tasks run again. */
 static int
 settle_sessions(struct hosting *h, struct kr_error *err)
@@ -129,6 +140,11 @@ settle_sessions(struct hosting *h, struct kr_error *err)
 
 		if (strcmp(s->status, "running") != 0)
 			continue;
+		if (lives(h, s->id)) {
+			kr_fail(err, KR_E_BUSY, "session '%s' of item '%s' still runs", s->id, h->v.row.id);
+			return kr_hint(
+				err, "'kraft view sessions --item %s' shows it; it ends with its host", h->v.row.id);
+		}
 		s->status = "unknown";
 		s->reason = "its host ended before it did";
 		s->ended_ms = kr_now_ms();

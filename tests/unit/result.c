@@ -1,6 +1,7 @@
 /* result: what a worker writes as its result, and the process without power that parses it. */
 #include "repo.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/text.h"
@@ -85,7 +86,7 @@ long_texts_are_cut_between_characters(void **state)
 }
 
 static void
-what_is_no_plain_small_file_is_a_problem(void **state)
+what_is_no_plain_small_file_is_a_problem_RES_01_RES_02_RES_04(void **state)
 {
 	struct place *p = *state;
 	char *big = kr_arena_alloc(&p->arena, KR_RESULT_BYTES + 2);
@@ -111,6 +112,72 @@ what_is_no_plain_small_file_is_a_problem(void **state)
 	assert_int_equal(r.status, KR_MARK_DONE);
 	assert_int_equal(kr_result_read(below(p, "none"), &r, &err), 0);
 	assert_false(r.is_there);
+}
+
+/* Somebody swaps the file for a link to a secret and back, as fast as they can. */
+static void
+swap(struct place *p, int end_fd)
+{
+	const char *at = below(p, "swapped"), *link_at = below(p, "a-link"), *file_at = below(p, "a-file"),
+			   *plain = below(p, "plain"), *secret = below(p, "secret");
+	struct pollfd end = { .fd = end_fd, .events = POLLIN };
+
+	for (long n = 0; n < 10000 || poll(&end, 1, 0) == 0; n++) {
+		const char *next = n % 2 ? file_at : link_at;
+
+		(void)unlink(link_at);
+		(void)unlink(file_at);
+		if ((n % 2 ? link(plain, file_at) : symlink(secret, link_at)) < 0 || rename(next, at) < 0)
+			_exit(1);
+	}
+	_exit(0);
+}
+
+/* What reads by name and follows: the control. */
+static bool
+naive_read_sees_it(const char *path)
+{
+	char text[256] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	(void)close(fd);
+	return strstr(text, "secret word");
+}
+
+static void
+a_link_in_its_place_is_never_read_through_RES_03(void **state)
+{
+	struct place *p = *state;
+	const char *path = below(p, "swapped");
+	long through = 0, plain = 0, naive = 0;
+	int ends[2], status;
+	pid_t pid;
+
+	sh(p, "echo '{\"status\":\"done\",\"concerns\":\"secret word\"}' >secret; echo '{\"status\":\"failed\"}' "
+		  ">plain; "
+		  "cp plain swapped");
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0)
+		swap(p, ends[0]);
+	for (int i = 0; i < 2000 || (i < 200000 && (!naive || !plain)); i++) {
+		struct kr_error err = { 0 };
+		struct kr_result r;
+
+		assert_int_equal(kr_result_read(path, &r, &err), 0);
+		through += r.status == KR_MARK_DONE || strstr(r.concerns, "secret");
+		plain += r.is_there && !r.problem[0];
+		naive += naive_read_sees_it(path);
+	}
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(plain > 0 && naive > 0);
+	assert_int_equal(through, 0);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 /* ---- without power ---- */
@@ -229,7 +296,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		place_test(a_status_wins_and_everything_else_is_failed),
 		place_test(long_texts_are_cut_between_characters),
-		place_test(what_is_no_plain_small_file_is_a_problem),
+		place_test(what_is_no_plain_small_file_is_a_problem_RES_01_RES_02_RES_04),
+		place_test(a_link_in_its_place_is_never_read_through_RES_03),
 		cmocka_unit_test(a_parser_has_memory_and_nothing_else),
 	};
 

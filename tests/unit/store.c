@@ -598,7 +598,7 @@ a_migration_that_fails_leaves_the_old_store(void **state)
 }
 
 static void
-a_newer_store_is_refused_and_both_versions_named(void **state)
+a_newer_store_is_refused_and_both_versions_named_LIFE_15(void **state)
 {
 	struct place *p = *state;
 	const struct kr_schema *next = next_schema("CREATE TABLE more (x INTEGER) STRICT");
@@ -794,7 +794,7 @@ a_damaged_store_is_named_and_left_as_it_is(void **state)
 
 /* Damage that only shows when the page is read. */
 static void
-a_damaged_page_is_an_error_and_no_event(void **state)
+a_damaged_page_is_an_error_and_no_event_LIFE_15(void **state)
 {
 	struct place *p = *state;
 	struct kr_store *store = open_store(p, KR_STORE_WRITE);
@@ -813,7 +813,7 @@ a_damaged_page_is_an_error_and_no_event(void **state)
 }
 
 static void
-an_empty_file_beside_a_full_log_is_damage(void **state)
+an_empty_file_beside_a_full_log_is_damage_LIFE_15(void **state)
 {
 	struct place *p = *state;
 	struct kr_store *store = open_store(p, KR_STORE_WRITE);
@@ -1082,15 +1082,15 @@ main(void)
 		place_test(a_writer_waits_some_seconds_and_then_says_for_whom),
 		place_test(an_older_store_is_migrated_and_a_copy_kept),
 		place_test(a_migration_that_fails_leaves_the_old_store),
-		place_test(a_newer_store_is_refused_and_both_versions_named),
+		place_test(a_newer_store_is_refused_and_both_versions_named_LIFE_15),
 		place_test(a_reader_makes_nothing),
 		place_test(every_file_is_closed_to_others),
 		place_test(files_that_are_not_ours_alone_are_refused),
 		cmocka_unit_test(network_file_systems_are_told_from_local_ones),
 		place_test(the_settings_that_the_promises_hang_on_LIFE_05),
 		place_test(a_damaged_store_is_named_and_left_as_it_is),
-		place_test(a_damaged_page_is_an_error_and_no_event),
-		place_test(an_empty_file_beside_a_full_log_is_damage),
+		place_test(a_damaged_page_is_an_error_and_no_event_LIFE_15),
+		place_test(an_empty_file_beside_a_full_log_is_damage_LIFE_15),
 		place_test(another_programs_database_is_refused),
 		place_test(no_room_at_any_point_is_a_clean_error_LIFE_06),
 		place_test(a_migration_without_room_leaves_the_old_store_LIFE_06),
