@@ -6,27 +6,7 @@ from faultlive import *
 SEED = int(os.environ.get("KRAFT_SEED") or random.SystemRandom().randrange(1 << 32))
 CHANCE = random.Random(SEED)
 STEPS = points()[points().index("host_locked"):points().index("approved")]
-SIZE, RESERVE = 64 << 20, 4 << 20
-CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
-
-
-def small_disk():
-    """A file system of 64 MiB for this case's process alone; whatever it makes lies there."""
-    place = tempfile.mkdtemp(prefix="kraft-live-")
-    libc, uid, gid = ctypes.CDLL(None, use_errno=True), os.getuid(), os.getgid()
-    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
-        raise Failed("no namespace: " + os.strerror(ctypes.get_errno()))
-    for name, text in (("setgroups", "deny"), ("uid_map", "%d %d 1" % (uid, uid)), ("gid_map", "%d %d 1" % (gid, gid))):
-        write("/proc/self/" + name, text)
-    if libc.mount(b"tmpfs", place.encode(), b"tmpfs", 0, b"size=%d,mode=755" % SIZE) != 0:
-        raise Failed("no small disk: " + os.strerror(ctypes.get_errno()))
-    tempfile.tempdir = place
-    Project._made.clear()
-
-
-def room(path):
-    fs = os.statvfs(path)
-    return fs.f_bavail * fs.f_frsize
+RESERVE = 4 << 20
 
 
 def fill(home, left_kib):
@@ -41,7 +21,7 @@ def fill(home, left_kib):
 
 
 def ready():
-    small_disk()
+    small_disk(64)
     home = Ward()
     home.file()
     reserve = os.stat(home.run_dir + "/orchestrator.reserve")
