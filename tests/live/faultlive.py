@@ -226,7 +226,9 @@ def reap():
 
 # ---- cases, each in a process of its own ----
 
-def _case(function, argument, end):
+def _case(function, argument, place, end):
+    tempfile.tempdir = place
+    Project._made.clear()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     told = {"error": None, "hits": []}
     kraftlive._homes.clear()
@@ -241,15 +243,12 @@ def _case(function, argument, end):
             pass
     with os.fdopen(end, "w") as f:
         f.write(json.dumps(told))
-    for home in kraftlive._homes:
-        if not os.environ.get("KRAFT_LIVE_KEEP"):
-            kraftlive._force_remove(home.root)
     os._exit(0)
 
 
 def small_disk(mib):
-    """A file system of so many MiB for this case's process alone; whatever it makes from here on lies there."""
-    place = tempfile.mkdtemp(prefix="kraft-live-")
+    """A file system of so many MiB for this case's process alone, in its place; for what it makes from here on."""
+    place = tempfile.tempdir
     libc, uid, gid = ctypes.CDLL(None, use_errno=True), os.getuid(), os.getgid()
     if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
         raise Failed("no namespace: " + os.strerror(ctypes.get_errno()))
@@ -257,8 +256,6 @@ def small_disk(mib):
         write("/proc/self/" + name, text)
     if libc.mount(b"tmpfs", place.encode(), b"tmpfs", 0, b"size=%dm,mode=755" % mib) != 0:
         raise Failed("no small disk: " + os.strerror(ctypes.get_errno()))
-    tempfile.tempdir = place
-    Project._made.clear()
 
 
 def each(function, arguments, jobs=None):
@@ -269,16 +266,19 @@ def each(function, arguments, jobs=None):
         while waiting and len(running) < jobs:
             argument = waiting.pop(0)
             ours, theirs = os.pipe()
+            place = tempfile.mkdtemp(prefix="kraft-")
             pid = os.fork()
             if pid == 0:
                 os.close(ours)
-                _case(function, argument, theirs)
+                _case(function, argument, place, theirs)
             os.close(theirs)
-            running[pid] = (argument, ours)
+            running[pid] = (argument, ours, place)
         pid, _ = os.waitpid(-1, 0)
         if pid not in running:
             continue
-        argument, ours = running.pop(pid)
+        argument, ours, place = running.pop(pid)
+        if not os.environ.get("KRAFT_LIVE_KEEP"):
+            kraftlive._force_remove(place)
         with os.fdopen(ours) as f:
             text = f.read()
         told = json.loads(text) if text else {"error": "the case's process died", "hits": []}
