@@ -171,7 +171,7 @@ items(const char *run_dir, long count)
 		errx(1, "%s", error.message);
 	for (long i = 0; i < count; i++) {
 		static const char *const states[] = { "paused", "needs_human", "active", "completed" };
-		char id[32], title[64], chain[4096];
+		char id[32], title[64], chain[1400];
 		struct kr_item_row row = { .id = id,
 			.title = title,
 			.description = "What it is to do.",
@@ -190,7 +190,7 @@ items(const char *run_dir, long count)
 
 		snprintf(id, sizeof(id), "item-%05ld", i);
 		snprintf(title, sizeof(title), "item number %ld of many", i);
-		memset(chain, '#', sizeof(chain) - 1); /* as long as a chain is */
+		memset(chain, '#', sizeof(chain) - 1); /* as long as the shipped one is */
 		chain[sizeof(chain) - 1] = '\0';
 		if (kr_store_item_add(store, &row, &error) < 0)
 			errx(1, "%s", error.message);
