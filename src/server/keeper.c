@@ -118,9 +118,10 @@ forget_trouble(struct kr_keeper *keeper, const char *id)
 		}
 }
 
-/* Whether the item was left as it was is seen at the next look. */
+/* Whether the item was left as it was is seen at the next look. One that another process was still at is only tried
+ * again. */
 static void
-note_trouble(struct kr_keeper *keeper, const char *id, int64_t lived_ms, const char *reason)
+note_trouble(struct kr_keeper *keeper, const char *id, int64_t lived_ms, const struct kr_error *why)
 {
 	struct trouble *t = find_trouble(keeper, id);
 
@@ -130,9 +131,10 @@ note_trouble(struct kr_keeper *keeper, const char *id, int64_t lived_ms, const c
 		t->next = keeper->troubles;
 		keeper->troubles = t;
 	}
-	t->failures = lived_ms > LONG_MS ? 1 : t->failures + 1;
+	if (why->code != KR_E_BUSY)
+		t->failures = lived_ms > LONG_MS ? 1 : t->failures + 1;
 	t->not_before_ms = kr_clock_ms() + ((int64_t)PAUSE_MS << (t->failures < 8 ? t->failures : 8));
-	snprintf(t->reason, sizeof(t->reason), "%s", reason);
+	snprintf(t->reason, sizeof(t->reason), "%s", why->message);
 }
 
 /* ---- children ---- */
@@ -158,9 +160,9 @@ kr_keeper_reaped(struct kr_keeper *keeper, pid_t pid)
 	if (!child)
 		return false;
 	*at = child->next;
-	note_trouble(keeper, child->id, kr_clock_ms() - child->begun_ms,
-		kr_work_child_word(child->process.word_fd, &err) ? "its host ended before it had come to an end"
-														 : err.message);
+	if (kr_work_child_word(child->process.word_fd, &err))
+		kr_fail(&err, KR_E_SYSTEM, "its host ended before it had come to an end");
+	note_trouble(keeper, child->id, kr_clock_ms() - child->begun_ms, &err);
 	free_child(child);
 	keeper->looked_ms = 0;
 	return true;
@@ -174,7 +176,7 @@ start(struct kr_keeper *keeper, struct kr_work *work, const char *id)
 
 	if (kr_work_spawn(work, id, keeper->within, &child->process, &err) < 0) {
 		kr_server_log("item '%s': %s", id, err.message);
-		note_trouble(keeper, id, 0, err.message);
+		note_trouble(keeper, id, 0, &err);
 		free(child);
 		return;
 	}
