@@ -71,6 +71,8 @@ policy_json(const struct kr_policy_layer *layer)
 		json_object_set_new(object, "allowed_tools", strings_json(&layer->allowed_tools));
 	if (layer->deny_tools.n)
 		json_object_set_new(object, "deny_tools", strings_json(&layer->deny_tools));
+	if (layer->ask_tools.n)
+		json_object_set_new(object, "ask_tools", strings_json(&layer->ask_tools));
 	for (int i = 0; i < KR_GRANT_COUNT; i++)
 		if (layer->grants >> i & 1)
 			json_array_append_new(grants, json_string(kr_grant_name((enum kr_grant)i)));

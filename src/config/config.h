@@ -110,7 +110,7 @@ const char *kr_bound_name(enum kr_bound bound);
 /* What one layer of the policy says. policy/layers.h says what the layers come to together. */
 struct kr_policy_layer {
 	bool has_allowed_tools;            /* else: this layer lists none; an empty list allows none */
-	struct kr_strs allowed_tools, deny_tools;
+	struct kr_strs allowed_tools, deny_tools, ask_tools;
 	unsigned grants;                   /* bits of 1 << enum kr_grant */
 	bool has_grants;
 	bool has_sandbox;

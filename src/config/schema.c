@@ -61,6 +61,8 @@ enum { NEAR = 2, QUOTE_BYTES = 120 };
 		layer, kr_fault_tool, kr_allowed_read },                                                             \
 		{ KR_IN_##in, "deny_tools", KR_KEY_STRINGS, "[]", "tools that agents may not use", 0, false,         \
 			(layer) + LAYER(deny_tools), kr_fault_tool, NULL },                                              \
+		{ KR_IN_##in, "ask_tools", KR_KEY_STRINGS, "[]", "tools for which a person is asked each time", 0,   \
+			false, (layer) + LAYER(ask_tools), kr_fault_tool, NULL },                                        \
 		{ KR_IN_##in, "grants", KR_KEY_STRINGS, "[]", "what agents may do with git", 0, false, layer,        \
 			kr_fault_grant, kr_grants_read },                                                                \
 		{ KR_IN_##in, "sandbox", KR_KEY_SANDBOX, "null", "the walls around its workers", 0, true, layer,     \
@@ -366,8 +368,8 @@ const struct kr_key kr_keys[] = {
 
 	TASKS_KEYS(RECOVERY, 0),
 
-	{ KR_IN_NOTIFY, "command", KR_KEY_STRINGS, "null", "a program and its arguments; no shell reads it", 0, true,
-		NOTIFY(command), NULL, kr_notify_command_read },
+	{ KR_IN_NOTIFY, "command", KR_KEY_STRINGS, "null", "a program and its arguments; no shell reads it", 0,
+		true, NOTIFY(command), NULL, kr_notify_command_read },
 	{ KR_IN_NOTIFY, "webhook", KR_KEY_STRING, "null", "where it is posted: an http or https URL", 0, true,
 		NOTIFY(webhook), kr_fault_webhook, NULL },
 	{ KR_IN_NOTIFY, "on", KR_KEY_STRINGS, "[gate, stop]", "of what: gate, stop, complete", 0, false, NOTIFY(on),

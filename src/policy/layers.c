@@ -189,6 +189,7 @@ add_layer(struct combining *c, enum kr_layer from, const struct kr_policy_layer 
 	if (layer->has_allowed_harnesses)
 		narrow(c->arena, &out->has_allowed_harnesses, &out->allowed_harnesses, &layer->allowed_harnesses);
 	add_new(c->arena, &out->deny_tools, &layer->deny_tools);
+	add_new(c->arena, &out->ask_tools, &layer->ask_tools);
 	if (layer->has_grants)
 		out->grants = from == KR_LAYER_ITEM ? out->grants & layer->grants : out->grants | layer->grants;
 	set_bounds(c, from, layer);

@@ -1,8 +1,9 @@
 /*
  * What the layers of a policy come to: policy.yaml, repository, chain, node, step, task, item, in this order.
  * Pure, and the only place that knows how a field combines: allowed_tools and allowed_harnesses narrow,
- * deny_tools and grants add up (an item's override only drops), the sandbox is the first layer's that sets
- * one and no later one may set another, bounds are the last one said and never above the maxima.
+ * deny_tools, ask_tools and grants add up (an item's override only drops grants), the sandbox is the first
+ * layer's that sets one and no later one may set another, bounds are the last one said and never above the
+ * maxima. policy/permit.h says what the tools' lists mean for one call.
  */
 #ifndef KR_POLICY_LAYERS_H
 #define KR_POLICY_LAYERS_H
@@ -27,7 +28,7 @@ enum kr_layer {
 
 struct kr_policy {
 	bool has_allowed_tools;
-	struct kr_strs allowed_tools, deny_tools;
+	struct kr_strs allowed_tools, deny_tools, ask_tools;
 	unsigned grants;
 	const struct kr_policy_layer *sandbox; /* the layer whose sandbox holds; NULL: none set one */
 	enum kr_layer sandbox_from;

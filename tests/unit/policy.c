@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "config/chain.h"
 #include "config/schema.h"
-#include "policy/layers.h"
+#include "policy/permit.h"
 
 #include <cmocka.h>
 #include <fcntl.h>
@@ -390,16 +390,17 @@ allowed_lists_narrow_and_denied_ones_add_up(void **state)
 	(void)state;
 	set_layer(&arena, &stack, KR_LAYER_REPO,
 		"allowed_tools: [A, B, C, B], deny_tools: [X], allowed_harnesses: [h, i]");
-	set_layer(&arena, &stack, KR_LAYER_NODE, "deny_tools: [X, Y]");
+	set_layer(&arena, &stack, KR_LAYER_NODE, "deny_tools: [X, Y], ask_tools: [B]");
 	combine(&arena, &stack, NULL, &policy);
 	assert_string_equal(joined(&arena, &policy.allowed_tools), "A B C");
 	assert_string_equal(joined(&arena, &policy.deny_tools), "X Y");
 	assert_string_equal(joined(&arena, &policy.allowed_harnesses), "h i");
 	set_layer(&arena, &stack, KR_LAYER_STEP, "allowed_tools: [C, D, A], allowed_harnesses: [i, j]");
-	set_layer(&arena, &stack, KR_LAYER_ITEM, "allowed_tools: [C, E], deny_tools: [Z]");
+	set_layer(&arena, &stack, KR_LAYER_ITEM, "allowed_tools: [C, E], deny_tools: [Z], ask_tools: [C, B]");
 	combine(&arena, &stack, NULL, &policy);
 	assert_string_equal(joined(&arena, &policy.allowed_tools), "C");
 	assert_string_equal(joined(&arena, &policy.deny_tools), "X Y Z");
+	assert_string_equal(joined(&arena, &policy.ask_tools), "B C");
 	assert_string_equal(joined(&arena, &policy.allowed_harnesses), "i");
 	set_layer(&arena, &stack, KR_LAYER_TASK, "allowed_tools: [], allowed_harnesses: [k]");
 	combine(&arena, &stack, NULL, &policy);
@@ -633,6 +634,8 @@ any_layer(struct kr_arena *arena, unsigned *seed)
 		some_of(arena, seed, &layer.allowed_harnesses);
 	if (chance(seed, 2))
 		some_of(arena, seed, &layer.deny_tools);
+	if (chance(seed, 2))
+		some_of(arena, seed, &layer.ask_tools);
 	if (layer.has_grants)
 		layer.grants = chance(seed, ALL_GRANTS + 1);
 	if (layer.has_sandbox)
@@ -643,11 +646,15 @@ any_layer(struct kr_arena *arena, unsigned *seed)
 	return layer;
 }
 
-static bool
+/* 2: it may be used, 1: a person is asked, 0: it may not. */
+static int
 may_use(const struct kr_policy *policy, const char *tool)
 {
-	return (!policy->has_allowed_tools || kr_strs_has(&policy->allowed_tools, tool)) &&
-		   !kr_strs_has(&policy->deny_tools, tool);
+	const struct kr_permit_call call = { .tool = tool };
+	struct kr_permit_verdict v;
+
+	kr_permit_decide(policy, KR_PERMIT_PROMPT, false, &call, &v);
+	return v.permit == KR_PERMIT_ALLOW ? 2 : v.permit == KR_PERMIT_ASK;
 }
 
 static bool
@@ -660,7 +667,7 @@ static void
 check_step(const struct kr_policy *before, const struct kr_policy *after, const double *maxima, bool is_item)
 {
 	for (size_t i = 0; i < KR_COUNT(tools); i++) {
-		assert_true(may_use(before, tools[i]) || !may_use(after, tools[i]));
+		assert_true(may_use(before, tools[i]) >= may_use(after, tools[i]));
 		assert_true(may_run(before, tools[i]) || !may_run(after, tools[i]));
 	}
 	if (before->sandbox) {
