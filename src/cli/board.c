@@ -114,8 +114,8 @@ running_since(struct kr_board *board, const char *id, uint64_t *ms, struct kr_er
 static unsigned
 rank_of(const char *words)
 {
-	static const char *const order[] = { "needs you", "failed", "cut off", "running" };
-	static const unsigned ranks[] = { 0, 0, 1, 2 };
+	static const char *const order[] = { "needs you", "asks you", "failed", "cut off", "running" };
+	static const unsigned ranks[] = { 0, 0, 0, 1, 2 };
 
 	for (size_t i = 0; i < KR_COUNT(order); i++)
 		if (strcmp(words, order[i]) == 0)
@@ -205,7 +205,7 @@ locks_changed(struct kr_board *board)
 {
 	for (size_t i = 0; i < board->n; i++)
 		if (is_active(board->rows[i].status) &&
-			is_hosted(board, board->rows[i].id) != (strcmp(board->rows[i].words, "running") == 0))
+			is_hosted(board, board->rows[i].id) != (strcmp(board->rows[i].words, "cut off") != 0))
 			return true;
 	return false;
 }
@@ -325,7 +325,7 @@ age(uint64_t since_ms, uint64_t now_ms, char *out, size_t size)
 static const char *
 colour_of(const struct kr_board_row *row)
 {
-	if (strcmp(row->words, "needs you") == 0)
+	if (strcmp(row->words, "needs you") == 0 || strcmp(row->words, "asks you") == 0)
 		return "\033[1;33m";
 	if (strcmp(row->words, "failed") == 0 || strcmp(row->words, "cut off") == 0)
 		return "\033[1;31m";

@@ -183,6 +183,9 @@ print_item(struct kr_arena *arena, const struct kr_work_view *v)
 	print_time("created", v->row.created_ms);
 	print_time("changed", v->row.changed_ms);
 	print_sessions(v);
+	if (v->asks.n)
+		puts("asks you");
+	kr_view_print_asks(&v->asks);
 }
 
 static int

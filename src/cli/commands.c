@@ -15,6 +15,7 @@
 	X(view_watch)      \
 	X(view_show)       \
 	X(view_threads)    \
+	X(view_asks)       \
 	X(view_sessions)   \
 	X(view_logs)       \
 	X(view_events)     \
@@ -25,6 +26,8 @@
 	X(item_unblock)    \
 	X(item_approve)    \
 	X(item_reject)     \
+	X(item_allow)      \
+	X(item_deny)       \
 	X(item_retry)      \
 	X(item_skip)       \
 	X(item_comment)    \

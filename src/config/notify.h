@@ -9,9 +9,10 @@
 #include "config/config.h"
 
 /* occasion, name in YAML and in the message */
-#define KR_OCCASIONS(X) \
-	X(GATE, "gate")     \
-	X(STOP, "stop")     \
+#define KR_OCCASIONS(X)                                                   \
+	X(GATE, "gate")                                                       \
+	X(STOP, "stop")                                                       \
+	X(QUESTION, "question") /* a worker asks whether it may use a tool */ \
 	X(COMPLETE, "complete")
 enum kr_occasion {
 #define X(occasion, name) KR_OCCASION_##occasion,
@@ -27,7 +28,7 @@ struct kr_notify {
 	struct kr_strs
 		command; /* n 0: none. The first word: a name without '/', or a clean path that is not in run_dir */
 	const char *webhook; /* NULL: none; printable ASCII without blank, quote and backslash */
-	unsigned on;         /* bits of 1 << enum kr_occasion; gate and stop */
+	unsigned on;         /* bits of 1 << enum kr_occasion; gate, stop and question */
 };
 
 /* Pure. An empty document tells nobody; one with anything in it has `command` or `webhook`. */

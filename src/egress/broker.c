@@ -83,6 +83,7 @@ struct kr_broker {
 		asks[ANSWERING + 1]; /* by state; LOOKING and DIALLING in the order in which their time runs out */
 	unsigned asks_n, calls_n; /* calls are asks too */
 	int64_t calls_full_ms;    /* when a burst of calls may begin anew */
+	int64_t states_full_ms;   /* of those that only look after an ask */
 
 	struct kr_arena own_arena;
 	struct kr_addresses own;
@@ -471,15 +472,18 @@ begin(struct ask *ask)
 
 /* ---- calls ---- */
 
-/* A burst, and then so many a second: a worker may call as it likes, and neither fill the store nor keep this loop busy. */
+/* A burst, and then so many a second: a worker may call as it likes, and neither fill the store nor keep this loop busy.
+ * kraft-egress's own looking after asks is counted apart, so that asks that wait take nothing from the worker's calls. */
 static bool
-may_be_called(struct kr_broker *b)
+may_be_called(struct kr_broker *b, const struct kr_call *call)
 {
-	int64_t full = b->calls_full_ms > b->now_ms ? b->calls_full_ms : b->now_ms;
+	const bool looks_after = call->verb == KR_VERB_ASK_STATE || call->verb == KR_VERB_ASK_CLOSE;
+	int64_t *full_ms = looks_after ? &b->states_full_ms : &b->calls_full_ms;
+	int64_t full = *full_ms > b->now_ms ? *full_ms : b->now_ms;
 
 	if (full - b->now_ms > (int64_t)(KR_CALLS_BURST - 1) * KR_CALL_EVERY_MS)
 		return false;
-	b->calls_full_ms = full + KR_CALL_EVERY_MS;
+	*full_ms = full + KR_CALL_EVERY_MS;
 	return true;
 }
 
@@ -505,7 +509,7 @@ answer_call(struct ask *ask, const struct kr_call *call)
 	struct kr_broker *b = ask->broker;
 	struct kr_call_answer out = { .body = KR_BUF(KR_CALL_ANSWER_BYTES) };
 
-	if (!may_be_called(b))
+	if (!may_be_called(b, call))
 		kr_call_fail(&out, 429, "too many calls: wait a second");
 	else if (call->verb == KR_VERB_NONE)
 		snprintf(out.refused, sizeof(out.refused), "%s", not_called);

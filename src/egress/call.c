@@ -9,7 +9,7 @@ _Static_assert(
 
 static const char *const verbs[] = { [KR_VERB_NONE] = "",
 #define X(verb, name) [KR_VERB_##verb] = name,
-	KR_VERBS(X)
+	KR_VERBS(X) KR_ASK_VERBS(X)
 #undef X
 };
 static const char *const claims[] = { [KR_CLAIM_NONE] = "",
@@ -27,7 +27,7 @@ kr_verb_name(enum kr_verb verb)
 enum kr_verb
 kr_verb_of(const char *name, size_t n)
 {
-	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_END; verb++)
+	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_FORM_END; verb++)
 		if (strlen(verbs[verb]) == n && memcmp(verbs[verb], name, n) == 0)
 			return verb;
 	return KR_VERB_NONE;
@@ -56,15 +56,27 @@ kr_call_is_word(const char *bytes, size_t n)
 	return n >= 1 && n <= KR_CALL_WORD_MAX && is_printable(bytes, n) && !memchr(bytes, ' ', n);
 }
 
-bool
-kr_call_is_text(const char *bytes, size_t n)
+static bool
+is_text(const char *bytes, size_t n, size_t most)
 {
-	if (n > KR_CALL_TEXT_BYTES || !kr_text_is_utf8(bytes, n))
+	if (n > most || !kr_text_is_utf8(bytes, n))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)bytes[i] < 0x20 && !memchr("\t\n\r", bytes[i], 3))
 			return false;
 	return memchr(bytes, 0x7f, n) == NULL;
+}
+
+bool
+kr_call_is_text(const char *bytes, size_t n)
+{
+	return is_text(bytes, n, KR_CALL_TEXT_BYTES);
+}
+
+bool
+kr_call_is_input(const char *bytes, size_t n)
+{
+	return n > 0 && is_text(bytes, n, KR_ASK_INPUT_BYTES);
 }
 
 static bool
@@ -111,8 +123,24 @@ check_numbers(const struct kr_call *call)
 }
 
 static bool
+check_tool(const struct kr_call *call)
+{
+	const bool is_ask = call->verb == KR_VERB_ASK;
+	size_t n = strnlen(call->tool, sizeof(call->tool));
+
+	return is_padded(call->tool, sizeof(call->tool), n) && is_printable(call->tool, n) &&
+		   !memchr(call->tool, ' ', n) && n <= (is_ask ? KR_MCP_WORD_BYTES : 0) && (n > 0) == is_ask &&
+		   call->has_command <= is_ask &&
+		   call->command_n <= (call->has_command ? KR_ASK_COMMAND_BYTES : 0u) &&
+		   call->command_n <= call->text_n;
+}
+
+static bool
 check_text(const struct kr_call *call)
 {
+	if (call->verb == KR_VERB_ASK)
+		return kr_call_is_text(call->text, call->command_n) &&
+			   kr_call_is_input(call->text + call->command_n, call->text_n - call->command_n);
 	if (call->verb == KR_VERB_REPLY && call->text_n == 0)
 		return false;
 	if (call->verb != KR_VERB_REPLY && call->verb != KR_VERB_RETRY && call->text_n)
@@ -124,13 +152,15 @@ bool
 kr_call_check(const struct kr_call *call, size_t bytes)
 {
 	bool is_reply = call->verb == KR_VERB_REPLY;
+	bool has_id = call->verb > KR_VERB_NONE && call->verb < KR_VERB_FORM_END && !is_reply;
+	bool has_ask = call->verb == KR_VERB_ASK_STATE || call->verb == KR_VERB_ASK_CLOSE;
 
 	return bytes >= sizeof(*call) && bytes - sizeof(*call) == call->text_n && call->verb < KR_VERB_END &&
 		   check_numbers(call) && check_route(call) &&
-		   check_word(call->id, sizeof(call->id), call->verb != KR_VERB_NONE && !is_reply, false) &&
+		   check_word(call->id, sizeof(call->id), has_id, false) &&
 		   check_word(call->thread, sizeof(call->thread), is_reply, is_reply) &&
 		   check_word(call->type, sizeof(call->type), call->verb == KR_VERB_EVENTS, false) &&
-		   check_text(call);
+		   check_word(call->ask, sizeof(call->ask), has_ask, has_ask) && check_tool(call) && check_text(call);
 }
 
 /* ---- its answer ---- */

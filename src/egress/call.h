@@ -1,7 +1,16 @@
 /*
- * A worker's call to kraft (CHN-05): POST http://kraft/w/VERB with a form. kraft-egress reads the form
- * (form.h) and makes this of it; kraft checks it again and acts as the session whose kraft-egress it came
- * from. Nothing else of the request crosses: no header, no token, no session (CHN-06).
+ * A worker's call to kraft (CHN-05): POST http://kraft/w/VERB with a form, or by MCP the one call of its tool
+ * (mcp.h). kraft-egress reads the form (form.h) or the JSON and makes this of it; kraft checks it again and
+ * acts as the session whose kraft-egress it came from. Nothing else of the request crosses: no header, no
+ * token, no session (CHN-06).
+ *
+ * Whether a tool may be used is answered at once where the policy decides. Where a person is asked, the
+ * answer is the ask's id, and kraft-egress asks again with it each second: so nothing in kraft waits, and an
+ * ask whose worker has gone is known.
+ *
+ *     ask        200 "allow", 200 "deny" LF and why, or 202 and the ask's id
+ *     ask_state  the same; an "allow" is given out once
+ *     ask_close  200: nobody waits for it any more
  */
 #ifndef KR_EGRESS_CALL_H
 #define KR_EGRESS_CALL_H
@@ -17,15 +26,22 @@
 	X(SHOW, "show")         \
 	X(THREADS, "threads")   \
 	X(EVENTS, "events")
+/* kraft-egress's own, for a call by MCP: of no path */
+#define KR_ASK_VERBS(X)       \
+	X(ASK, "ask")             \
+	X(ASK_STATE, "ask_state") \
+	X(ASK_CLOSE, "ask_close")
 enum kr_verb {
 	KR_VERB_NONE, /* asked for something that is none: `route` says what, and it is to be refused */
 #define X(verb, name) KR_VERB_##verb,
-	KR_VERBS(X)
+	KR_VERBS(X) KR_ASK_VERBS(X)
 #undef X
-		KR_VERB_END
+		KR_VERB_END,
+	KR_VERB_FORM_END = KR_VERB_ASK, /* those before it have a form */
 };
 const char *kr_verb_name(enum kr_verb verb);         /* "" for KR_VERB_NONE */
-enum kr_verb kr_verb_of(const char *name, size_t n); /* KR_VERB_NONE when it is none */
+enum kr_verb kr_verb_of(const char *name, size_t n); /* of a path; KR_VERB_NONE when it is none */
+#define KR_MCP_ROUTE "POST /mcp"
 
 #define KR_CLAIMS(X)        \
 	X(FIXED, "fixed")       \
@@ -54,10 +70,16 @@ struct kr_call {
 	char id[72];     /* "": the session's own item. Each a word (kr_call_is_word), the rest of the array 0 */
 	char thread[72]; /* reply */
 	char type[72];   /* events; "": all */
+	char ask[72];    /* ask_state, ask_close: its id */
+	char tool[136];  /* ask: a word too, of at most KR_MCP_WORD_BYTES */
 	char route[264]; /* "POST /w/show": method and path; printable ASCII, at most KR_CALL_ROUTE_MAX */
-	char text[]; /* reply: the body. retry: the steer, or nothing. text_n bytes and, in kraft, a NUL behind
-					them */
+	uint32_t has_command; /* ask: 1: `text` begins with command_n bytes, the command that Bash is to run */
+	uint32_t command_n;
+	char text[]; /* reply: the body. retry: the steer, or nothing. ask: the command, and the tool's input as
+					JSON. text_n bytes and, in kraft, a NUL behind them */
 };
+/* The most that a call is in bytes. */
+enum { KR_CALL_BYTES_MAX = sizeof(struct kr_call) + KR_ASK_COMMAND_BYTES + KR_ASK_INPUT_BYTES };
 enum { KR_CALL_WORD_MAX = 64, KR_CALL_ROUTE_MAX = 256, KR_CALL_TASK_MAX = 1000000 };
 
 /* Pure. `bytes`: the size of all of it, without the NUL. Every field as described, or false. */
@@ -68,6 +90,8 @@ bool kr_call_is_word(const char *bytes, size_t n);
 /* At most KR_CALL_TEXT_BYTES of UTF-8 whose only control characters are tab, line feed and carriage return.
  */
 bool kr_call_is_text(const char *bytes, size_t n);
+/* The same of at most KR_ASK_INPUT_BYTES, and not empty: what a tool is given. */
+bool kr_call_is_input(const char *bytes, size_t n);
 
 /* What kraft answers. */
 struct kr_call_answer {

@@ -258,7 +258,7 @@ kr_connection_send_asks(struct kr_egress *egress)
 	while (egress->asking && sent == 1) {
 		struct kr_connection *first = egress->asking;
 
-		if (egress->ask_used == 0 && first->client.watch.fd < 0) {
+		if (egress->ask_used == 0 && first->client.watch.fd < 0 && !kr_worker_call_is_left(first)) {
 			pop_asking(egress);
 			first->stage = KR_STAGE_LINGER; /* never asked, so its place is free */
 			kr_connection_end(first, false);
@@ -469,12 +469,14 @@ kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, i
 	}
 	connection->stage = KR_STAGE_LINGER; /* asked no more: it can end */
 	connection->server.watch.fd = fd;
-	if (connection->client.watch.fd < 0)
+	if (connection->call && connection->call->mcp)
+		kr_worker_call_answer(connection, answer, kr_steal(body));
+	else if (connection->client.watch.fd < 0)
 		kr_connection_end(connection, true);
-	else if (fd >= 0)
-		on_connected(connection, answer);
 	else if (answer->type == KR_ANSWER_CALL)
 		kr_worker_call_answer(connection, answer, kr_steal(body));
+	else if (fd >= 0)
+		on_connected(connection, answer);
 	else
 		kr_connection_refuse(connection, answer->status, answer->text);
 	free(body);
@@ -540,6 +542,9 @@ wanted(const struct kr_connection *connection, int *client, int *server)
 	case KR_STAGE_CALL:
 		*client = kr_worker_call_events(connection);
 		return true;
+	case KR_STAGE_WAIT:
+		*client = KR_POLL_IN | (kr_side_is_clear(c) ? 0 : KR_POLL_OUT);
+		return true;
 	case KR_STAGE_REPLY:
 		*client = c->watch.events;
 		*server = KR_POLL_IN | (kr_side_is_clear(s) ? 0 : KR_POLL_OUT);
@@ -594,6 +599,9 @@ kr_connection_ready(struct kr_connection *connection, bool client, unsigned even
 	case KR_STAGE_CALL:
 		kr_worker_call_ready(connection, events);
 		break;
+	case KR_STAGE_WAIT:
+		kr_mcp_call_ready(connection, events);
+		break;
 	case KR_STAGE_ASKED:
 	case KR_STAGE_REPLY:
 		on_waiting(connection, client, events);
@@ -626,6 +634,7 @@ kr_connection_overdue(struct kr_connection *connection)
 		kr_connection_settle(connection);
 		break;
 	case KR_STAGE_CALL:
+	case KR_STAGE_WAIT:
 	case KR_STAGE_ASKED: /* only a call's has a deadline */
 		kr_worker_call_overdue(connection);
 		kr_connection_settle(connection);

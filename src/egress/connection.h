@@ -5,6 +5,7 @@
  *                   -> REPLY -> TUNNEL           CONNECT through an upstream proxy
  *                   -> HTTP                      a plain request and its response
  *     HEAD -> CALL -> ASKED                      a call to kraft itself (kraft_host.h)
+ *                     ASKED -> WAIT -> ASKED     one that a person is asked about (mcp_host.c)
  *     each -> LINGER                             an answer of ours, or the end of the response, is on its way
  * out
  *
@@ -21,6 +22,7 @@ enum kr_stage {
 	KR_STAGE_HEAD,
 	KR_STAGE_CALL,
 	KR_STAGE_ASKED,
+	KR_STAGE_WAIT,
 	KR_STAGE_REPLY,
 	KR_STAGE_TUNNEL,
 	KR_STAGE_HTTP,

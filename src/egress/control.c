@@ -35,7 +35,7 @@ static bool
 check_call(const struct kr_ask *ask)
 {
 	return !ask->zero && !ask->port && is_zero(ask->host, sizeof(ask->host)) &&
-		   ask->bytes >= sizeof(struct kr_call) && ask->bytes <= sizeof(struct kr_call) + KR_CALL_TEXT_BYTES;
+		   ask->bytes >= sizeof(struct kr_call) && ask->bytes <= KR_CALL_BYTES_MAX;
 }
 
 bool

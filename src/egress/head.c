@@ -481,6 +481,8 @@ kr_status_reason(unsigned status)
 		return "OK";
 	case 201:
 		return "Created";
+	case 202:
+		return "Accepted";
 	case 400:
 		return "Bad Request";
 	case 401:
@@ -528,8 +530,8 @@ void
 kr_refusal_write(unsigned status, const char *why, bool with_body, struct kr_buf *out)
 {
 	kr_buf_addf(out,
-		"HTTP/1.1 %u %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-		status, kr_status_reason(status), strlen("kraft: ") + strlen(why) + 1);
+		"HTTP/1.1 %u %s\r\n%sContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+		status, kr_status_reason(status), status == 405 ? "Allow: POST\r\n" : "", strlen("kraft: ") + strlen(why) + 1);
 	if (with_body)
 		kr_buf_addf(out, "kraft: %s\n", why);
 }

@@ -5,28 +5,16 @@
  *
  * At most KR_CALLS_MAX have a place, from before their body is read until their answer is out or they end;
  * one whose client went while kraft had it keeps its place until kraft has answered, so kraft never sees
- * more. One that waits is not read from. Of a body KR_CALL_FORM_BYTES are kept: what is longer is only
- * counted, so that it can be told what was wrong. So all calls of a session hold a few MiB at the most.
+ * more. One that waits is not read from. Of a form's body KR_CALL_FORM_BYTES are kept: what is longer is only
+ * counted, so that it can be told what was wrong. So all calls of a session hold a few MiB at the most. One
+ * that waits for a person has no place meanwhile (mcp_host.c).
  *
  * KR_CALL_MS are for all of it, from the head on; then as long again for the client to take the answer.
  */
 #include "egress/kraft_host.h"
 
-#include "egress/body.h"
 #include "egress/form.h"
 #include "egress/pump.h"
-
-struct kr_worker_call {
-	struct kr_body body; /* must not move */
-	enum kr_verb verb;
-	bool waits, has_place;
-	bool expects; /* a word before the body is sent */
-	enum kr_framing framing;
-	uint64_t length, total; /* of the body as announced; as it came */
-	char *form;             /* its first form_n bytes */
-	size_t form_n, form_cap;
-	struct kr_call *call;
-};
 
 static const char no_memory[] = "out of memory";
 
@@ -67,6 +55,20 @@ refused_call(const struct kr_head *head, const struct kr_destination *to)
 /* ---- its place ---- */
 
 void
+kr_worker_call_take_place(struct kr_connection *connection)
+{
+	connection->call->has_place = true;
+	connection->egress->calls_n++;
+}
+
+void
+kr_worker_call_give_place(struct kr_connection *connection)
+{
+	connection->egress->calls_n -= connection->call->has_place;
+	connection->call->has_place = false;
+}
+
+void
 kr_worker_call_free(struct kr_connection *connection)
 {
 	struct kr_worker_call *call = kr_steal(connection->call);
@@ -75,6 +77,7 @@ kr_worker_call_free(struct kr_connection *connection)
 		return;
 	connection->egress->calls_waiting -= call->waits;
 	connection->egress->calls_n -= call->has_place;
+	kr_mcp_call_free(call->mcp);
 	free(call->form);
 	free(call->call);
 	free(call);
@@ -98,6 +101,11 @@ end_of_body(struct kr_connection *connection)
 	struct kr_worker_call *call = connection->call;
 	const char *why = "a form is longer than any that is taken";
 
+	if (call->mcp) {
+		kr_intake_clear(&connection->client.intake);
+		kr_mcp_call_take(connection);
+		return;
+	}
 	if (call->total == call->form_n)
 		call->call = kr_form_decode(call->verb, call->form, call->form_n, &why);
 	if (call->call)
@@ -110,7 +118,7 @@ end_of_body(struct kr_connection *connection)
 static bool
 keep(struct kr_worker_call *call, const char *bytes, size_t n)
 {
-	size_t room = KR_CALL_FORM_BYTES - call->form_n, cap = call->form_cap ? call->form_cap : 1024;
+	size_t room = call->most - call->form_n, cap = call->form_cap ? call->form_cap : 1024;
 	char *grown;
 
 	call->total += n;
@@ -129,6 +137,14 @@ keep(struct kr_worker_call *call, const char *bytes, size_t n)
 	return true;
 }
 
+static const char too_long[] = "a call's body is at most 16 MiB, by MCP 512 KiB";
+
+static size_t
+longest(const struct kr_worker_call *call)
+{
+	return call->mcp ? KR_MCP_BODY_BYTES : KR_CALL_BODY_BYTES;
+}
+
 /* The bytes are used up. */
 static void
 feed(struct kr_connection *connection, char *bytes, size_t n)
@@ -143,8 +159,8 @@ feed(struct kr_connection *connection, char *bytes, size_t n)
 		kr_connection_refuse(connection, 503, no_memory);
 	else if (state == KR_BODY_BAD)
 		kr_connection_refuse(connection, 400, "the request's body is not framed as its head says");
-	else if (call->total > KR_CALL_BODY_BYTES)
-		kr_connection_refuse(connection, 413, "a call's body is at most 16 MiB");
+	else if (call->total > longest(call))
+		kr_connection_refuse(connection, 413, too_long);
 	else if (state == KR_BODY_DONE)
 		end_of_body(connection);
 }
@@ -165,14 +181,13 @@ start(struct kr_connection *connection)
 	struct kr_intake *intake = &connection->client.intake;
 	struct kr_worker_call *call = connection->call;
 
-	call->has_place = true;
-	connection->egress->calls_n++;
+	kr_worker_call_take_place(connection);
 	if (call->verb == KR_VERB_NONE) {
 		ask_kraft(connection);
 		return;
 	}
-	if (call->framing == KR_FRAMING_LENGTH && call->length > KR_CALL_BODY_BYTES) {
-		kr_connection_refuse(connection, 413, "a call's body is at most 16 MiB");
+	if (call->framing == KR_FRAMING_LENGTH && call->length > longest(call)) {
+		kr_connection_refuse(connection, 413, too_long);
 		return;
 	}
 	kr_body_begin(&call->body, false, call->framing, call->length);
@@ -185,25 +200,44 @@ start(struct kr_connection *connection)
 		kr_intake_clear(intake);
 }
 
+/* NULL: no memory. */
+static struct kr_worker_call *
+new_call(const struct kr_head *head, const struct kr_destination *to)
+{
+	struct kr_worker_call *call = calloc(1, sizeof(*call));
+	const bool is_mcp = kr_is_mcp(head, to);
+
+	if (!call)
+		return NULL;
+	call->verb = is_mcp ? KR_VERB_ASK : verb_of(head, to);
+	call->expects = head->expects;
+	call->framing = head->framing;
+	call->length = head->length;
+	call->most = is_mcp ? KR_MCP_BODY_BYTES : KR_CALL_FORM_BYTES;
+	call->mcp = is_mcp ? kr_mcp_call_new(head) : NULL;
+	call->call = call->verb == KR_VERB_NONE ? refused_call(head, to) : NULL;
+	if ((!is_mcp || call->mcp) && (call->verb != KR_VERB_NONE || call->call))
+		return call;
+	kr_mcp_call_free(call->mcp);
+	free(call->call);
+	free(call);
+	return NULL;
+}
+
 void
 kr_worker_call_begin(
 	struct kr_connection *connection, const struct kr_head *head, const struct kr_destination *to)
 {
 	struct kr_egress *egress = connection->egress;
-	struct kr_worker_call *call = connection->call = calloc(1, sizeof(*call));
+	const char *why = "";
+	unsigned status = kr_is_mcp(head, to) ? kr_mcp_refuse(head, &why) : 0;
+	struct kr_worker_call *call = status ? NULL : new_call(head, to);
 
-	if (call) {
-		call->verb = verb_of(head, to);
-		call->expects = head->expects;
-		call->framing = head->framing;
-		call->length = head->length;
-	}
-	if (call && call->verb == KR_VERB_NONE)
-		call->call = refused_call(head, to);
-	if (!call || (call->verb == KR_VERB_NONE && !call->call)) {
-		kr_connection_refuse(connection, 503, no_memory);
+	if (!call) {
+		kr_connection_refuse(connection, status ? status : 503, status ? why : no_memory);
 		return;
 	}
+	connection->call = call;
 	connection->stage = KR_STAGE_CALL;
 	connection->tunnel = false; /* whatever it was, it gets an answer */
 	kr_connection_set_deadline(connection, KR_CALL_MS);
@@ -257,8 +291,16 @@ kr_worker_call_overdue(struct kr_connection *connection)
 	struct kr_buf out = kr_egress_written(connection->egress);
 	struct iovec part;
 
+	if (connection->stage == KR_STAGE_WAIT) {
+		kr_mcp_call_tick(connection);
+		return;
+	}
 	if (!is_asked) {
 		kr_connection_refuse(connection, 504, "the call took longer than 30 seconds");
+		return;
+	}
+	if (connection->call->mcp && kr_mcp_call_streams(connection->call->mcp)) {
+		kr_connection_end(connection, true); /* no head can follow; what is not told is no permission */
 		return;
 	}
 	/* kraft still has it: it keeps its place, and only the client is let go. */
@@ -290,6 +332,43 @@ write_head(const struct kr_answer *answer, struct kr_buf *out)
 }
 
 void
+kr_worker_call_give(struct kr_connection *connection, char *body, size_t n)
+{
+	struct kr_side *client = &connection->client;
+	size_t old = client->held_n - client->held_at;
+	char *joined = old ? malloc(old + n) : NULL;
+
+	if (joined) {
+		memcpy(joined, client->held + client->held_at, old);
+		memcpy(joined + old, body, n);
+		free(body);
+		body = joined;
+	}
+	if ((old && !joined) || (n && !body)) {
+		free(body);
+		kr_connection_end(connection, true);
+		return;
+	}
+	free(client->held);
+	client->held = body;
+	client->held_at = 0;
+	client->held_n = (uint32_t)(old + n);
+	if (!kr_side_flush(client)) {
+		kr_connection_end(connection, true);
+		return;
+	}
+	kr_connection_linger(connection);
+	if (!client->shut)
+		kr_connection_set_deadline(connection, KR_CALL_MS);
+}
+
+bool
+kr_worker_call_is_left(struct kr_connection *connection)
+{
+	return connection->call && connection->call->mcp && kr_mcp_call_is_left(connection);
+}
+
+void
 kr_worker_call_answer(struct kr_connection *connection, const struct kr_answer *answer, char *body)
 {
 	struct kr_buf out = kr_egress_written(connection->egress);
@@ -297,6 +376,11 @@ kr_worker_call_answer(struct kr_connection *connection, const struct kr_answer *
 	struct iovec part;
 	bool is_sent;
 
+	if (connection->call->mcp) {
+		kr_mcp_call_answer(connection, answer, body);
+		free(body);
+		return;
+	}
 	write_head(answer, &out);
 	part = (struct iovec){ out.data, out.len };
 	is_sent = kr_side_send(client, &part, 1);
@@ -306,16 +390,7 @@ kr_worker_call_answer(struct kr_connection *connection, const struct kr_answer *
 		kr_connection_end(connection, true);
 		return;
 	}
-	client->held = body;
-	client->held_at = 0;
-	client->held_n = answer->bytes;
-	if (!kr_side_flush(client)) {
-		kr_connection_end(connection, true);
-		return;
-	}
-	kr_connection_linger(connection);
-	if (!client->shut)
-		kr_connection_set_deadline(connection, KR_CALL_MS);
+	kr_worker_call_give(connection, body, answer->bytes);
 }
 
 /* ---- those that wait ---- */

@@ -21,6 +21,15 @@ enum {
 	KR_CALL_TEXT_BYTES = 64 << 10,   /* a reply, a steer */
 	KR_CALL_ANSWER_BYTES = 512 << 10, /* one answer; what is more comes with the next call (struct kr_call_answer) */
 	KR_CALL_REASON_MAX = 512,        /* why a call is refused, its NUL included */
+	/* of a worker's call by MCP, and of an ask whether a tool may be used */
+	KR_MCP_BODY_BYTES = 512 << 10,   /* 413 */
+	KR_MCP_ANSWER_BYTES = 1 << 20,   /* the input again, each of its characters escaped, and what is around it */
+	KR_MCP_WORD_BYTES = 128,         /* of an id, a token, a tool's name */
+	KR_JSON_DEPTH = 64,              /* of any JSON that a worker sends */
+	KR_ASK_INPUT_BYTES = 256 << 10,  /* of a tool */
+	KR_ASK_COMMAND_BYTES = 4 << 10,  /* of Bash; a longer one is an instance of no grant */
+	KR_ASK_POLL_MS = 1000,           /* kraft is asked so often whether a person has answered */
+	KR_ASK_SIGN_MS = 10000,          /* and the client is shown so often that it is still being waited */
 
 	KR_HELD_HIGH = 256 << 10,        /* read for one side and not yet written: then reading stops */
 	KR_HELD_LOW = 64 << 10,          /* and goes on */
@@ -40,6 +49,9 @@ enum {
 	KR_CALL_EVERY_MS = 50,           /* calls are answered so often on average, else 429 */
 	KR_CALLS_BURST = 100,            /* and so many at once after a rest */
 	KR_REPLIES_MAX = 200,            /* replies of one session of a work item; then 429 */
+	KR_ASKS_OPEN_MAX = 8,            /* that wait for a person, of one session; then each is denied */
+	KR_ASKS_A_SESSION = 200,         /* that ever went to a person; likewise */
+	KR_PERMITS_MAX = 10000,          /* decisions recorded for one session; then each is denied */
 	KR_PROGRESS_MAX = 1000,          /* events plan_progress of one session of `kraft run`; then 429 */
 };
 

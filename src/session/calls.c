@@ -91,6 +91,85 @@ note_progress(struct kr_calls *calls, const struct kr_call *call, struct kr_call
 	kr_calls_give(answer, json_pack("{s:s, s:I}", "id", calls->item, "task", (json_int_t)call->task));
 }
 
+/* ---- whether a tool may be used ---- */
+
+void
+kr_calls_judge(const struct kr_calls *calls, const struct kr_policy *policy, const struct kr_call *call,
+	struct kr_permit_verdict *out)
+{
+	const struct kr_permit_call want = { .tool = call->tool,
+		.command = call->has_command ? call->text : NULL,
+		.command_n = call->command_n,
+		.branch = calls->branch };
+
+	kr_permit_decide(policy, KR_PERMIT_PROMPT, true, &want, out);
+}
+
+void
+kr_calls_decide(struct kr_call_answer *answer, bool allow, const char *why)
+{
+	answer->status = 200;
+	answer->body.len = 0;
+	if (allow)
+		kr_buf_adds(&answer->body, "allow");
+	else
+		kr_buf_addf(&answer->body, "deny\n%s", why);
+}
+
+static int
+record_permit(
+	struct kr_calls *calls, const struct kr_call *call, const char *node, const struct kr_permit_verdict *v)
+{
+	json_t *said =
+		json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s*}", "session_id", calls->session, "node_id", node, "tool",
+			call->tool, "decision", kr_permit_name(v->permit), "reason", v->reason, "grant", v->grant);
+	kr_auto_free char *data = said ? json_dumps(said, JSON_COMPACT) : NULL;
+	struct kr_event event = { .ms = kr_now_ms(),
+		.type = "permission_decision",
+		.item = calls->item,
+		.session = calls->session,
+		.data = data };
+	struct kr_store *store = calls->store(calls->context, NULL);
+
+	json_decref(said);
+	return data && store ? kr_store_add_event(store, &event, NULL) : -1;
+}
+
+void
+kr_calls_permit(struct kr_calls *calls, const struct kr_call *call, const char *node,
+	const struct kr_permit_verdict *verdict, struct kr_call_answer *answer)
+{
+	if (calls->permits >= KR_PERMITS_MAX) {
+		kr_calls_decide(answer, false, "kraft denies it: this session has asked often enough");
+		return;
+	}
+	calls->permits++;
+	if (record_permit(calls, call, node, verdict) < 0)
+		kr_calls_decide(answer, false, "kraft denies it: the decision cannot be recorded now");
+	else {
+		char why[256];
+
+		snprintf(why, sizeof(why), "kraft denies it: %s", verdict->reason);
+		kr_calls_decide(answer, verdict->permit == KR_PERMIT_ALLOW, why);
+	}
+}
+
+/* There is no item that a person looks at. */
+static void
+permit(struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
+{
+	struct kr_permit_verdict v;
+
+	kr_calls_judge(calls, calls->policy, call, &v);
+	if (v.permit == KR_PERMIT_ASK)
+		v = (struct kr_permit_verdict){ KR_PERMIT_DENY,
+			"the policy has the tool in ask_tools, and nobody is asked in 'kraft run' or 'kraft shell', only "
+			"in an item "
+			"of 'kraft item create'",
+			NULL };
+	kr_calls_permit(calls, call, NULL, &v, answer);
+}
+
 /* ---- all of them ---- */
 
 /* A path is any bytes, JSON is UTF-8: what is none is shown as \xNN. NULL is null. */
@@ -148,6 +227,13 @@ kr_calls_answer(struct kr_calls *calls, const struct kr_call *call, struct kr_ca
 		break;
 	case KR_VERB_RETRY:
 		kr_call_fail(answer, 403, "a worker session cannot act on its own work item");
+		break;
+	case KR_VERB_ASK:
+		permit(calls, call, answer);
+		break;
+	case KR_VERB_ASK_STATE:
+	case KR_VERB_ASK_CLOSE:
+		kr_calls_refuse(answer, "ask", call->ask, "there is none in 'kraft run'");
 		break;
 	case KR_VERB_NONE:
 	case KR_VERB_END:

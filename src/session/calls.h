@@ -9,6 +9,8 @@
  *     threads   404: an item of `kraft run` has none
  *     reply     refused: so no thread is the session's own
  *     retry     403, and no event (CHN-03): a worker session cannot act on its own work item
+ *     ask       whether a tool may be used: as the policy says, with the event permission_decision; where a
+ *               person would be asked it is denied, since there is none
  *
  * Another item's id is refused whatever the verb. 503: the store cannot be read or written.
  */
@@ -18,6 +20,7 @@
 #include <jansson.h>
 
 #include "egress/call.h"
+#include "policy/permit.h"
 #include "store/store.h"
 
 struct kr_calls {
@@ -26,7 +29,8 @@ struct kr_calls {
 	/* The store, open for writing; NULL with err. Borrowed for one call. */
 	struct kr_store *(*store)(void *context, struct kr_error *err);
 	void *context;
-	unsigned progress, replies; /* so far */
+	const struct kr_policy *policy;      /* of the tools; NULL: it cannot be resolved */
+	unsigned progress, replies, permits; /* so far */
 };
 
 /* Answers in place of kr_calls_answer, for what is more than an item of `kraft run`. */
@@ -37,6 +41,17 @@ typedef void kr_calls_fn(
 void kr_calls_give(struct kr_call_answer *answer, json_t *value);
 /* Not this session's: 403 and an event. */
 void kr_calls_refuse(struct kr_call_answer *answer, const char *what, const char *name, const char *why);
+
+/* ---- whether a tool may be used ---- */
+
+void kr_calls_judge(const struct kr_calls *calls, const struct kr_policy *policy, const struct kr_call *call,
+	struct kr_permit_verdict *out);
+/* The answer's body as egress/call.h has it. why: of a denial. */
+void kr_calls_decide(struct kr_call_answer *answer, bool allow, const char *why);
+/* {session_id, node_id, tool, decision, reason, grant}; node NULL: none. An allow that cannot be recorded is
+ * none. */
+void kr_calls_permit(struct kr_calls *calls, const struct kr_call *call, const char *node,
+	const struct kr_permit_verdict *verdict, struct kr_call_answer *answer);
 
 void kr_calls_answer(struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
 

@@ -126,6 +126,7 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 		.repo = want->repo,
 		.worktree = want->worktree,
 		.branch = want->branch,
+		.policy = want->policy,
 		.store = open_store,
 		.context = n };
 	if (!egress.program || kr_egress_open(&egress, &n->egress, err) < 0)

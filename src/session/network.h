@@ -17,6 +17,7 @@ struct kr_session_network_want {
 	kr_calls_fn *on_call; /* answers the worker's calls; NULL: kr_calls_answer */
 	void *context;        /* its */
 	const char *repo, *worktree, *branch; /* what such a session's `kraft view show` tells; branch may be NULL */
+	const struct kr_policy *policy;       /* of its tools, where kr_calls_answer answers; NULL: it cannot be resolved */
 };
 
 struct kr_session_network;

@@ -48,8 +48,8 @@ kr_store_item_set_progress(struct kr_store *store, const char *id, int64_t progr
 
 #define ITEM_COLUMNS(chain, policy)                                                                         \
 	"SELECT id, title, description, repo, base, chain_id, " chain ", " policy                               \
-	", worker, status, stop, reason, place, steer, ifnull(progress, -1), run, created_ms, changed_ms FROM " \
-	"items "
+	", worker, status, stop, reason, place, steer, ifnull(progress, -1), run, created_ms, changed_ms, "      \
+	"(SELECT count(*) FROM asks WHERE item = items.id AND state = 'open') FROM items "
 
 static void
 read_item(struct kr_arena *arena, sqlite3_stmt *s, void *row)
@@ -64,7 +64,8 @@ read_item(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 	r->progress = sqlite3_column_int64(s, at++);
 	r->run = sqlite3_column_int64(s, at++);
 	r->created_ms = (uint64_t)sqlite3_column_int64(s, at++);
-	r->changed_ms = (uint64_t)sqlite3_column_int64(s, at);
+	r->changed_ms = (uint64_t)sqlite3_column_int64(s, at++);
+	r->asks = sqlite3_column_int64(s, at);
 }
 
 static const char *

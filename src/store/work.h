@@ -20,6 +20,7 @@ struct kr_item_row {
 	const char *status, *stop, *reason, *place;
 	int64_t progress; /* -1: none was told */
 	int64_t run;
+	int64_t asks; /* that are open; only read */
 	uint64_t created_ms, changed_ms;
 };
 int kr_store_item_add(struct kr_store *store, const struct kr_item_row *row, struct kr_error *err);
@@ -90,6 +91,54 @@ struct kr_session_rows {
 };
 int kr_store_sessions(struct kr_arena *arena, struct kr_store *store, const char *item,
 	struct kr_session_rows *out, struct kr_error *err);
+
+/* state of an ask, name in the store and in JSON */
+#define KR_ASK_STATES(X)  \
+	X(OPEN, "open")       \
+	X(ALLOWED, "allowed") \
+	X(DENIED, "denied")   \
+	X(EXPIRED, "expired") \
+	X(USED, "used")
+enum kr_ask_state {
+#define X(state, name) KR_ASK_##state,
+	KR_ASK_STATES(X)
+#undef X
+};
+const char *kr_ask_state_name(enum kr_ask_state state);
+
+/*
+ * Whether a worker may use a tool once, with this input. OPEN until a person allows or denies it, or its time or session
+ * is over; ALLOWED until the worker has taken it (USED). Of one that is neither open nor allowed only the beginning of
+ * the input is kept.
+ */
+struct kr_ask_row {
+	const char *id, *item, *session, *tool;
+	const char *input; /* JSON, as it was asked */
+	enum kr_ask_state state;
+	const char *note; /* of who answered; NULL: none */
+	uint64_t ms, until_ms, answered_ms; /* answered_ms 0: not yet */
+};
+enum { KR_ASK_KEPT_BYTES = 4096 };
+int kr_store_ask_add(struct kr_store *store, const struct kr_ask_row *row, struct kr_error *err);
+/* From one state to another at this time; note may be NULL. 1: done, 0: it is in another state by now, or not there. */
+int kr_store_ask_move(struct kr_store *store, const char *id, enum kr_ask_state from, enum kr_ask_state to,
+	const char *note, uint64_t ms, struct kr_error *err);
+struct kr_ask_rows {
+	struct kr_ask_row *v; /* oldest first */
+	size_t n;
+};
+/* Those of an item, of a session, and that are open; NULL, NULL and false: no matter. */
+struct kr_ask_query {
+	const char *item, *session;
+	bool open_only;
+};
+int kr_store_asks(struct kr_arena *arena, struct kr_store *store, const struct kr_ask_query *query,
+	struct kr_ask_rows *out, struct kr_error *err);
+/* How many a session has open, and ever had. */
+int kr_store_asks_count(struct kr_store *store, const char *session, int64_t *open, int64_t *all, struct kr_error *err);
+/* `id` may be any beginning that only one ask has. KR_E_NOT_FOUND. */
+int kr_store_ask_get(struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_ask_row *out,
+	struct kr_error *err);
 
 struct kr_comment_row {
 	const char *author, *body;

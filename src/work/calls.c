@@ -1,6 +1,6 @@
 /*
  * What a worker of an item is answered (CHN-02 to CHN-07): its item as a person sees it, its threads, a reply
- * in one of them, how far it is. None of it moves the item (CHN-12).
+ * in one of them, how far it is, whether it may use a tool (ask.c). None of it moves the item (CHN-12).
  */
 #include "work/internal.h"
 
@@ -61,10 +61,19 @@ kr_work_answer(
 	void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	const struct kr_work *own = context;
-	struct kr_work work = { .arena = &arena, .host = own->host, .store = calls->store(calls->context, NULL) };
+	const struct kr_work_caller *caller = context;
+	struct kr_work work = {
+		.arena = &arena, .host = caller->work->host, .store = calls->store(calls->context, NULL)
+	};
 	const bool is_own = !call->id[0] || strcmp(call->id, calls->item) == 0;
 
+	if (call->verb == KR_VERB_ASK || call->verb == KR_VERB_ASK_STATE || call->verb == KR_VERB_ASK_CLOSE) {
+		if (work.store)
+			kr_work_answer_ask(&work, caller, calls, call, answer);
+		else
+			kr_call_fail(answer, 503, "nothing can be decided now");
+		return;
+	}
 	if (is_own &&
 		(call->verb == KR_VERB_SHOW || call->verb == KR_VERB_THREADS || call->verb == KR_VERB_REPLY)) {
 		if (work.store)

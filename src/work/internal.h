@@ -41,9 +41,28 @@ int kr_work_look_alone(
 int kr_work_say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark,
 	const char *event, json_t *data, struct kr_error *err);
 
-/* calls.c: a kr_calls_fn, for the sessions of an item; context: its struct kr_work, without a store. */
+/* Who calls: a task, with the policy that its layers come to. */
+struct kr_work_caller {
+	const struct kr_work *work; /* its host's; the store is not looked at */
+	const struct kr_policy *policy;
+	const char *path; /* canonical */
+};
+/* calls.c: a kr_calls_fn, for the sessions of an item; context: its struct kr_work_caller. */
 void kr_work_answer(
 	void *context, struct kr_calls *calls, const struct kr_call *call, struct kr_call_answer *answer);
+
+/* ask.c: verbs ask, ask_state, ask_close. */
+void kr_work_answer_ask(struct kr_work *work, const struct kr_work_caller *caller, struct kr_calls *calls,
+	const struct kr_call *call, struct kr_call_answer *answer);
+/* In the transaction that records the end of this session: what it asked is denied. */
+int kr_work_end_asks(struct kr_work *work, const char *session, struct kr_error *err);
+/* While the session runs: denies what is over, and tells the person of what is new. Opens the store anew when
+ * somebody is told. Does it once a second, however often it is called. */
+struct kr_work_asks {
+	int64_t next_ms, told; /* zero at first */
+};
+int kr_work_look_at_asks(struct kr_work *work, const char *item, const char *session,
+	struct kr_work_asks *seen, struct kr_error *err);
 
 /*
  * notify.c: once the stop or the end is recorded and the item's lock given up: who is told would inherit it.
@@ -51,6 +70,8 @@ void kr_work_answer(
  * again.
  */
 int kr_work_notify(struct kr_work *work, const struct kr_work_view *view, struct kr_error *err);
+/* The same while it runs, of a worker's ask; who tells it holds no lock of ours. */
+int kr_work_notify_question(struct kr_work *work, const struct kr_work_view *view, struct kr_error *err);
 
 /* ---- task.c ---- */
 

@@ -95,8 +95,13 @@ find_next(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
 int
 kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struct kr_error *err)
 {
+	struct kr_ask_query open = { .open_only = true };
+
 	*v = (struct kr_work_view){ 0 };
-	if (kr_store_item_get(work->arena, work->store, id, &v->row, err) < 0 || read_frozen(work, v, err) < 0 ||
+	if (kr_store_item_get(work->arena, work->store, id, &v->row, err) < 0 || read_frozen(work, v, err) < 0)
+		return -1;
+	open.item = v->row.id;
+	if (kr_store_asks(work->arena, work->store, &open, &v->asks, err) < 0 ||
 		kr_store_marks(work->arena, work->store, v->row.id, &v->marks, err) < 0 ||
 		kr_store_sessions(work->arena, work->store, v->row.id, &v->sessions, err) < 0 ||
 		kr_store_threads(work->arena, work->store, v->row.id, &v->threads, err) < 0 ||
@@ -142,7 +147,7 @@ kr_work_words(const struct kr_item_row *row, bool is_hosted)
 	if (kr_work_is(row, KR_STATUS_COMPLETED))
 		return "done";
 	if (kr_work_is(row, KR_STATUS_ACTIVE))
-		return is_hosted ? "running" : "cut off";
+		return !is_hosted ? "cut off" : row->asks ? "asks you" : "running";
 	if (kr_work_is(row, KR_STATUS_NEEDS_HUMAN))
 		return strcmp(row->stop, "failed") == 0 || strcmp(row->stop, "config") == 0 ||
 					   strcmp(row->stop, "infra") == 0
@@ -224,5 +229,6 @@ kr_work_json(const struct kr_work_view *v)
 	for (size_t i = 0; i < v->sessions.n; i++)
 		json_array_append_new(sessions, session_json(&v->sessions.v[i]));
 	json_object_set_new(item, "sessions", sessions);
+	json_object_set_new(item, "asks", kr_work_asks_json(&v->asks));
 	return item;
 }

@@ -1,11 +1,10 @@
 /*
  * Tells a person who is not looking that an item waits or is done, as notify.yaml says (config/notify.h).
  *
- *     host        has recorded the stop and given up the item's lock; forks and goes on
- *     notifier    a session of its own, output to the host's log; starts what tells, waits for 10 s at most,
- *                 and writes down what came of it
- *     what tells  the person's command, and curl for the webhook, each in a process group of its own, which
- *                 is killed when time is out
+ *     host        has recorded the stop and given up the item's lock, or has seen a worker's ask; forks and
+ * goes on notifier    a session of its own, output to the host's log; starts what tells, waits for 10 s at
+ * most, and writes down what came of it what tells  the person's command, and curl for the webhook, each in a
+ * process group of its own, which is killed when time is out
  *
  * The message is data: the item's JSON on stdin. What a worker wrote (a question) is nowhere but in there,
  * and nothing of it is in a command line or the environment. A reason that is written down names no word of
@@ -255,7 +254,9 @@ static void
 be_notifier(struct kr_work *work, const struct kr_notify *notify, const struct message *message)
 {
 	const char *item = message->row->id, *log = kr_work_path(work, item, ".host.log");
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* The item's lock, where it is held still, is its host's alone. */
+	const int closed = close_range(3, ~0u, 0);
+	int null_fd = closed < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
 	int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct kr_error err = { 0 };
 	struct way ways[WAYS_MAX];
@@ -284,17 +285,24 @@ static int
 send_off(
 	struct kr_work *work, const struct kr_notify *notify, const struct message *message, struct kr_error *err)
 {
+	int status = -1;
 	pid_t pid;
 
 	kr_work_close(work); /* as in task.c */
 	fflush(NULL);
 	pid = fork();
-	if (pid == 0)
-		be_notifier(work, notify, message);
+	if (pid == 0) {
+		pid = fork(); /* nobody here waits for its end */
+		if (pid == 0)
+			be_notifier(work, notify, message);
+		_exit(pid < 0);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
 	KR_FAULT(notifier_forked);
 	if (kr_store_open(work->host.places.run_dir, KR_STORE_WRITE, &work->store, err) < 0)
 		return -1;
-	if (pid < 0)
+	if (status != 0)
 		write_down(work, message->row->id, message->event, NULL, "no process could be started for it");
 	return 0;
 }
@@ -323,16 +331,13 @@ words_of_file(struct kr_arena *arena, const struct kr_error *why)
 	return kr_arena_printf(arena, "notify.yaml%s does not load; 'kraft admin notify' tells why", place);
 }
 
-int
-kr_work_notify(struct kr_work *work, const struct kr_work_view *v, struct kr_error *err)
+static int
+notify_of(struct kr_work *work, const struct kr_work_view *v, enum kr_occasion occasion, struct kr_error *err)
 {
 	struct kr_error why = { 0 };
-	enum kr_occasion occasion;
 	struct kr_notify notify;
 	struct message message;
 
-	if (!find_occasion(v, &occasion))
-		return 0;
 	if (kr_notify_load(work->arena, &work->host.places, &notify, &why) < 0) {
 		write_down(work, v->row.id, kr_occasion_name(occasion), NULL, words_of_file(work->arena, &why));
 		return 0;
@@ -344,6 +349,20 @@ kr_work_notify(struct kr_work *work, const struct kr_work_view *v, struct kr_err
 		return 0;
 	}
 	return send_off(work, &notify, &message, err);
+}
+
+int
+kr_work_notify(struct kr_work *work, const struct kr_work_view *v, struct kr_error *err)
+{
+	enum kr_occasion occasion;
+
+	return find_occasion(v, &occasion) ? notify_of(work, v, occasion, err) : 0;
+}
+
+int
+kr_work_notify_question(struct kr_work *work, const struct kr_work_view *v, struct kr_error *err)
+{
+	return notify_of(work, v, KR_OCCASION_QUESTION, err);
 }
 
 /* ---- a test ---- */

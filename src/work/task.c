@@ -39,6 +39,7 @@ struct launch {
 	const char *const *argv; /* NULL: nothing; then `out` says what that means */
 	const char *instruction; /* for its stdin; NULL: none */
 	double seconds;          /* 0: as long as it takes */
+	struct kr_policy policy; /* its tools' lists are what the worker is answered by */
 	bool commit;             /* what it leaves uncommitted */
 	const struct kr_policy_layer **layers; /* the sandbox is theirs too */
 };
@@ -161,9 +162,9 @@ find_tests(
 	return 0;
 }
 
-/* The nearest layer that says so, else the host's usual time. */
+/* What its layers come to. The time: the nearest layer's that says one, else the host's usual one. */
 static int
-find_bounds(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
+find_policy(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
 	struct launch *launch, struct kr_work_outcome *out)
 {
 	const struct kr_work_view *v = t->view;
@@ -177,15 +178,15 @@ find_bounds(struct kr_work *work, const struct kr_work_task *t, const struct kr_
 	};
 	struct kr_error err = { 0 };
 	double maxima[KR_BOUND_COUNT];
-	struct kr_policy policy;
+	const struct kr_policy *policy = &launch->policy;
 
 	kr_policy_maxima(&v->policy, KR_LAYER_TASK, maxima);
-	if (kr_policy_combine(work->arena, layers, maxima, &policy, &err) < 0)
+	if (kr_policy_combine(work->arena, layers, maxima, &launch->policy, &err) < 0)
 		return refuse(out, kr_arena_dup(work->arena, err.message));
 	launch->layers = kr_arena_alloc(work->arena, sizeof(layers));
 	memcpy(launch->layers, layers, sizeof(layers));
 	launch->seconds =
-		policy.bounds[KR_BOUND_TIMEOUT] > 0 ? policy.bounds[KR_BOUND_TIMEOUT] * 60 : v->policy.wall_clock_s;
+		policy->bounds[KR_BOUND_TIMEOUT] > 0 ? policy->bounds[KR_BOUND_TIMEOUT] * 60 : v->policy.wall_clock_s;
 	return 0;
 }
 
@@ -198,7 +199,7 @@ find_launch(
 
 	if (kr_where_find(work->arena, &work->host.places, t->view->row.repo, &where, &err) < 0)
 		return refuse(out, kr_arena_dup(work->arena, err.message));
-	if (find_bounds(work, t, where.repo, launch, out) < 0 || out->kind == KR_MARK_CONFIG)
+	if (find_policy(work, t, where.repo, launch, out) < 0 || out->kind == KR_MARK_CONFIG)
 		return 0;
 	switch (t->task->kind) {
 	case KR_TASK_COMMAND:
@@ -228,6 +229,7 @@ run_here(
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	struct kr_error err = { 0 };
+	struct kr_work_caller caller = { work, &launch->policy, t->task->path };
 	const struct kr_run_streams streams = { .in = instruction_fd(launch, &err),
 		.out = t->show ? STDOUT_FILENO : -1,
 		.err = t->show ? STDERR_FILENO : -1 };
@@ -242,7 +244,7 @@ run_here(
 		.streams = &streams,
 		.done = &report->done,
 		.on_call = kr_work_answer,
-		.context = work,
+		.context = &caller,
 		.layers = launch->layers,
 		.argv = launch->argv,
 	};
@@ -324,11 +326,22 @@ end_in_time(struct running *r, const struct launch *launch, bool stop)
 		(void)kill(r->pid, SIGKILL); /* its lifeline ends what is inside */
 }
 
+/* A store that cannot be read now costs a notice, and no task. */
+static void
+look_at_asks(struct kr_work *work, const struct kr_work_task *t, struct kr_work_asks *seen)
+{
+	struct kr_error err = { 0 };
+
+	if (work->store && kr_work_look_at_asks(work, t->view->row.id, t->session, seen, &err) < 0)
+		kr_error_print(&err, stderr, false);
+}
+
 /* False: it ended without a word. */
 static bool
-follow(
-	struct running *r, const struct launch *launch, const volatile sig_atomic_t *stop, struct report *report)
+follow(struct kr_work *work, const struct kr_work_task *t, struct running *r, const struct launch *launch,
+	const volatile sig_atomic_t *stop, struct report *report)
 {
+	struct kr_work_asks asks = { 0 };
 	size_t n = 0;
 
 	for (;;) {
@@ -336,6 +349,7 @@ follow(
 		ssize_t got;
 
 		end_in_time(r, launch, *stop != 0);
+		look_at_asks(work, t, &asks);
 		if (poll(&poll_fd, 1, LOOK_MS) <= 0)
 			continue;
 		got = read(r->report_fd, (char *)report + n, sizeof(*report) - n);
@@ -452,7 +466,7 @@ kr_work_run_task(struct kr_work *work, const struct kr_work_task *t, const volat
 		return 0;
 	if (start(work, t, &launch, &r, err) < 0)
 		return -1;
-	if (!follow(&r, &launch, stop, &report) && !r.is_over_time && !r.is_stopped) {
+	if (!follow(work, t, &r, &launch, stop, &report) && !r.is_over_time && !r.is_stopped) {
 		out->kind = KR_MARK_UNKNOWN;
 		out->reason = "the process that ran it ended without a word";
 	} else if (judge(work, t, &r, &launch, &report, out, err) < 0)

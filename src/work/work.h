@@ -9,6 +9,7 @@
  *     notify.c telling who is not looking                       brief.c  what an agent is told (pure)
  *     archive.c   what ended items left, and its removal        diff.c   what its branch changes (diff.h)
  *     queue.c  going on in the background
+ *     ask.c    whether a worker may use a tool, by a person
  */
 #ifndef KR_WORK_WORK_H
 #define KR_WORK_WORK_H
@@ -61,6 +62,7 @@ struct kr_work_view {
 	struct kr_session_rows sessions;
 	struct kr_thread_rows threads;
 	struct kr_dependency_rows dependencies;
+	struct kr_ask_rows asks; /* that are open */
 	struct kr_next next;
 	bool is_hosted; /* a process is at it now */
 };
@@ -91,6 +93,7 @@ const char *kr_work_gate(const struct kr_item_row *row);
 json_t *kr_work_row_json(const struct kr_item_row *row, bool is_hosted);
 json_t *kr_work_json(const struct kr_work_view *view);
 json_t *kr_work_threads_json(const struct kr_work_view *view, bool open_only);
+json_t *kr_work_asks_json(const struct kr_ask_rows *asks);
 
 /* ---- file.c ---- */
 
@@ -140,6 +143,15 @@ int kr_work_reply(struct kr_work *work, const char *id, const char *thread, cons
 	const char *body, struct kr_error *err);
 int kr_work_set_open(
 	struct kr_work *work, const char *id, const char *thread, bool is_open, struct kr_error *err);
+
+/*
+ * ask: any beginning of its id that only one has. It holds for this tool and this input, once. KR_E_REFUSED when it is not
+ * open any more. note may be NULL; a denial's is told to the worker.
+ */
+int kr_work_allow(
+	struct kr_work *work, const char *ask, const char *note, struct kr_ask_row *out, struct kr_error *err);
+int kr_work_deny(
+	struct kr_work *work, const char *ask, const char *note, struct kr_ask_row *out, struct kr_error *err);
 
 /* ---- archive.c ---- */
 

@@ -19,7 +19,7 @@ check(const struct kr_ask *ask)
 		return;
 	if (ask->type == KR_ASK_CALL) {
 		KR_BUG_IF(
-			ask->bytes < sizeof(struct kr_call) || ask->bytes > sizeof(struct kr_call) + KR_CALL_TEXT_BYTES);
+			ask->bytes < sizeof(struct kr_call) || ask->bytes > KR_CALL_BYTES_MAX);
 		return;
 	}
 	kr_target_format(&target, text);

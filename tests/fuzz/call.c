@@ -11,7 +11,7 @@ static void
 check(const struct kr_call *call, size_t bytes)
 {
 	KR_BUG_IF(!kr_call_check(call, bytes));
-	KR_BUG_IF(call->text_n > KR_CALL_TEXT_BYTES || strlen(call->id) > KR_CALL_WORD_MAX ||
+	KR_BUG_IF(call->text_n > KR_CALL_BYTES_MAX || strlen(call->id) > KR_CALL_WORD_MAX ||
 			  strlen(call->thread) > KR_CALL_WORD_MAX || strlen(call->type) > KR_CALL_WORD_MAX ||
 			  strlen(call->route) > KR_CALL_ROUTE_MAX || call->task < 0 || call->after < 0);
 	KR_BUG_IF(call->verb == KR_VERB_REPLY && (!call->text_n || !call->thread[0]));
@@ -33,7 +33,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(form, data, size);
 	if (size >= sizeof(*call) && kr_call_check((const struct kr_call *)(void *)form, size))
 		KR_BUG_IF(((const struct kr_call *)(void *)form)->verb >= KR_VERB_END);
-	call = kr_form_decode((enum kr_verb)(1 + data[0] % (KR_VERB_END - 1)), form + 1, size - 1, &why);
+	call = kr_form_decode((enum kr_verb)(1 + data[0] % (KR_VERB_FORM_END - 1)), form + 1, size - 1, &why);
 	KR_BUG_IF(!call && !why);
 	if (call)
 		check(call, sizeof(*call) + call->text_n);

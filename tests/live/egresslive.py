@@ -121,16 +121,9 @@ for line in sys.stdin:
 '''
 
 
-def _sanitized():
-    with contextlib.suppress(OSError, ValueError):
-        options = json.loads(read(os.path.join(BUILD, "meson-info/intro-buildoptions.json")))
-        return any(o["name"] == "b_sanitize" and o["value"] not in ("none", [], "") for o in options)
-    return False
-
-
 def small(kilobytes, limit):
     """Whether a size is below the limit. A build with sanitizers keeps what was freed, and is not measured."""
-    return kilobytes < limit or _sanitized()
+    return kilobytes < limit or sanitized()
 
 
 def policy(runtime=(), deny=(), install=None, install_deny=(), setup="", **more):

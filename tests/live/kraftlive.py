@@ -472,6 +472,15 @@ def gone(mark_text, seconds=5):
     return wait_for(lambda: not marked(mark_text), seconds)
 
 
+def sanitized():
+    """Whether the programs are a build with sanitizers, which keeps what was freed."""
+    try:
+        options = json.loads(read(os.path.join(BUILD, "meson-info/intro-buildoptions.json")))
+        return any(o["name"] == "b_sanitize" and o["value"] not in ("none", [], "") for o in options)
+    except (OSError, ValueError):
+        return False
+
+
 def children(pid):
     """Pids below a process, nearest first."""
     parents = {}

@@ -134,7 +134,7 @@ def _(t):
     home = site_home()
     with Caller(home) as other:
         theirs = json.loads(other.shim("view", "show")["out"])
-        other.shim("item", "progress", "77")
+        other.shim("item", "progress", "770077")
         with Caller(home, options=("--item", "mine")) as worker:
             own = json.loads(worker.shim("view", "show")["out"])
             t.works(own["id"] == "mine" and theirs["id"] != "mine", "two items", own, theirs)
@@ -143,7 +143,7 @@ def _(t):
                 forms = {"progress": {"task": 1, "id": foreign}, "reply": {"thread": foreign, "body": "x"}, "retry": {"id": foreign}, "show": {"id": foreign}, "threads": {"id": foreign}, "events": {"id": foreign}}
                 answers = {v: worker.post("/w/" + v, urllib.parse.urlencode(f)) for v, f in forms.items()}
                 t.attack(all(is_refusal(a) for a in answers.values()), "item, thread or session '%s'" % foreign, answers)
-                t.attack(not any("77" in a["all"] or theirs["worktree"] in a["all"] for a in answers.values()), "nothing of it is told", answers)
+                t.attack(not any("770077" in a["all"] or theirs["worktree"] in a["all"] for a in answers.values()), "nothing of it is told", answers)
             sessions = [worker.post("/w/%s" % v, "session=%s&%s" % (theirs["session"], "task=1")) for v in VERBS]
             t.attack(all(a["status"] == 400 for a in sessions), "no field names a session", sessions)
             by_shim = [worker.shim(*w) for w in (("item", "progress", "5", theirs["id"]), ("item", "reply", "1", "--body", "x"), ("item", "retry", theirs["id"]), ("view", "show", theirs["id"]), ("view", "threads", theirs["id"]), ("view", "events", theirs["id"]))]
@@ -152,8 +152,8 @@ def _(t):
             told = [e for e in refusals(home) if e["session_id"] == own["session"]]
             t.attack(sorted(e["route"] for e in told) == sorted("POST /w/" + v for v in VERBS) and all((e["host"], e["port"], e["phase"], e["item"]) == ("kraft", 80, "runtime", "mine") for e in told), "one event for each", told)
             t.works(worker.post("/w/progress", "task=4&id=mine")["status"] == 200, "its own")
-        t.attack([e["task"] for e in events(home, "plan_progress") if e["item"] == theirs["id"]] == [77], "the other item is as it was")
-        t.control("77" in other.shim("view", "events", theirs["id"])["out"], "whose it is gets it by the same words")
+        t.attack([e["task"] for e in events(home, "plan_progress") if e["item"] == theirs["id"]] == [770077], "the other item is as it was")
+        t.control("770077" in other.shim("view", "events", theirs["id"])["out"], "whose it is gets it by the same words")
     t.attack("refused" in worker.err and "view events" in worker.err, "and the person is told", worker.err)
 
 
@@ -195,7 +195,7 @@ def _(t):
     with Caller(home) as worker:
         before, asked = len(lab.conns), len(lab.names.asked)
         api = ["/", "/w", "/w/", "/w/approve", "/w/reject", "/w/skip", "/w/answer", "/w/permission-hook", "/w/show/", "/w/show/x", "/w//show", "//w/show", "/W/show", "/w/SHOW", "/w/%73how", "/w/show%00", "/w/./show", "/w/x/../show",
-               "/w/show;x", "/mcp", "/api/health", "/api/work-items", "/api/work-items/1/approve", "/api/work-items/1/progress", "/api/gates/1/approve", "/api/worker-sessions/1/permission-hook", "/api/server/stop"]
+               "/w/show;x", "/mcp/", "/MCP", "/api/health", "/api/work-items", "/api/work-items/1/approve", "/api/work-items/1/progress", "/api/gates/1/approve", "/api/worker-sessions/1/permission-hook", "/api/server/stop"]
         answers = worker.do("out = each(lambda p: post(p, 'task=1'), paths, 4)", paths=api)
         t.attack(all(is_refusal(answers[p]) for p in api), "403 for each path", {p: a for p, a in answers.items() if not is_refusal(a)})
         methods = worker.do("out = each(lambda m: post('/w/show', method=m), methods, 4)", methods=["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])

@@ -45,7 +45,7 @@ class Office(Project):
 
     def settled(self, item, seconds=30):
         """Waits until nobody is at it."""
-        wait_for(lambda: self.show(item)["display_status"] not in ("running",), seconds, 0.1)
+        wait_for(lambda: self.show(item)["display_status"] not in ("running", "asks you"), seconds, 0.1)
         return self.status(item)
 
 

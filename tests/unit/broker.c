@@ -1145,7 +1145,7 @@ a_bad_call_ends_that_kraft_egress(void **state)
 	bad[n++].ask.zero = 1;
 	bad[n++].ask.bytes = 0;
 	bad[n++].ask.bytes = sizeof(struct kr_call) - 1;
-	bad[n++].ask.bytes = sizeof(struct kr_call) + KR_CALL_TEXT_BYTES + 1;
+	bad[n++].ask.bytes = KR_CALL_BYTES_MAX + 1;
 	bad[n++].ask.bytes = UINT32_MAX;
 	CALL_OF(&bad[n++])->verb = KR_VERB_END;
 	CALL_OF(&bad[n++])->route[0] = '\0';

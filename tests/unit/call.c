@@ -68,7 +68,7 @@ each_verb_takes_its_fields_CHN_02(void **state)
 	assert_int_equal(call->after, INT64_MAX);
 	assert_string_equal(call->type, "'\";--");
 	free(call);
-	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_END; verb++)
+	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_FORM_END; verb++)
 		if (verb != KR_VERB_PROGRESS && verb != KR_VERB_REPLY)
 			free(decode(verb, ""));
 }
@@ -107,7 +107,7 @@ what_a_verb_does_not_take_is_refused(void **state)
 		{ "%69d=x", 0 }, { "ID=x", 0 }, { "id =x", 0 }, { "=x", 0 }, { "id", 0 } };
 
 	(void)state;
-	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_END; verb++)
+	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_FORM_END; verb++)
 		for (size_t i = 0; i < KR_COUNT(rows); i++) {
 			struct kr_call *call = decode_with(verb, rows[i].field);
 
@@ -274,7 +274,7 @@ static void
 names_and_verbs_agree(void **state)
 {
 	(void)state;
-	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_END; verb++)
+	for (enum kr_verb verb = KR_VERB_NONE + 1; verb < KR_VERB_FORM_END; verb++)
 		assert_int_equal(kr_verb_of(kr_verb_name(verb), strlen(kr_verb_name(verb))), verb);
 	assert_int_equal(kr_verb_of("", 0), KR_VERB_NONE);
 	assert_int_equal(kr_verb_of("shown", 4), KR_VERB_SHOW);

@@ -11,7 +11,13 @@ static const struct kr_places places = {
 	.config_dir = "/home/you/.kraft/config",
 };
 
-enum { GATE = 1 << KR_OCCASION_GATE, STOP = 1 << KR_OCCASION_STOP, COMPLETE = 1 << KR_OCCASION_COMPLETE };
+enum {
+	GATE = 1 << KR_OCCASION_GATE,
+	STOP = 1 << KR_OCCASION_STOP,
+	COMPLETE = 1 << KR_OCCASION_COMPLETE,
+	QUESTION = 1 << KR_OCCASION_QUESTION,
+	USUAL = GATE | STOP | QUESTION
+};
 
 static void
 good_files_are_read_whole(void **state)
@@ -20,16 +26,16 @@ good_files_are_read_whole(void **state)
 		const char *text, *command, *webhook; /* command: its words, each closed by '|' */
 		unsigned on;
 	} cases[] = {
-		{ "", "", NULL, GATE | STOP },
-		{ "null\n", "", NULL, GATE | STOP },
-		{ "command: [notify-send, kraft]\n", "notify-send|kraft|", NULL, GATE | STOP },
-		{ "command: [~/bin/tell, '', '$x `y`']\n", "/home/you/bin/tell||$x `y`|", NULL, GATE | STOP },
-		{ "command: [//opt/./tell]\n", "/opt/tell|", NULL, GATE | STOP },
-		{ "command: null\nwebhook: http://127.0.0.1:80\n", "", "http://127.0.0.1:80", GATE | STOP },
+		{ "", "", NULL, USUAL },
+		{ "null\n", "", NULL, USUAL },
+		{ "command: [notify-send, kraft]\n", "notify-send|kraft|", NULL, USUAL },
+		{ "command: [~/bin/tell, '', '$x `y`']\n", "/home/you/bin/tell||$x `y`|", NULL, USUAL },
+		{ "command: [//opt/./tell]\n", "/opt/tell|", NULL, USUAL },
+		{ "command: null\nwebhook: http://127.0.0.1:80\n", "", "http://127.0.0.1:80", USUAL },
 		{ "webhook: HTTPS://user:word@hooks.example/a?b=%20&c={d}#e\non: [complete]\n", "",
 			"HTTPS://user:word@hooks.example/a?b=%20&c={d}#e", COMPLETE },
-		{ "on: [stop, complete, gate, stop]\ncommand: [x]\nwebhook: https://h.example\n", "x|",
-			"https://h.example", GATE | STOP | COMPLETE },
+		{ "on: [stop, complete, gate, question, stop]\ncommand: [x]\nwebhook: https://h.example\n", "x|",
+			"https://h.example", USUAL | COMPLETE },
 		{ "on: []\ncommand: [x]\n", "x|", NULL, 0 },
 	};
 
@@ -81,7 +87,8 @@ a_mistake_is_refused_with_its_place(void **state)
 		{ "webhook: 'https://h.example/a\\b'\n", "holds what no URL does", "", 1, 10 },
 		{ "webhook: \"https://h.example/\\nx\"\n", "holds what no URL does", "", 1, 10 },
 		{ "webhook: https://h.example/\xc3\xa4\n", "holds what no URL does", "", 1, 10 },
-		{ "command: [x]\non: [gates]\n", "'gates' of 'on' is none of gate, stop and complete", "", 2, 6 },
+		{ "command: [x]\non: [gates]\n", "'gates' of 'on' is none of gate, stop, question and complete", "",
+			2, 6 },
 		{ "command: [x]\non: gate\n", "'on' must be a list of strings", "[gate]", 2, 5 },
 		{ "on: [gate]\n", "neither 'command' nor 'webhook'", "begin it with", 1, 1 },
 		{ "- x\n", "the file must be a mapping", "command", 1, 1 },

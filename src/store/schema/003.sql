@@ -19,6 +19,7 @@ CREATE TABLE asks (
 	answered_ms INTEGER
 ) STRICT;
 CREATE INDEX asks_by_item ON asks (item, ms);
+CREATE INDEX asks_by_session ON asks (session);
 
 -- Turns of an escalation: a session that is to find out why its item stopped.
 CREATE TABLE turns (
