@@ -1,7 +1,7 @@
 # What quickstart, check and dev share: packages, the unprivileged account, whether this host can raise the walls.
 # shellcheck shell=sh disable=SC2034,SC2154,SC3013
-# Sourced by sh (dash and bash both know -ef); needs $kr_root (the source tree) and, for installs, $kr_log (a file for noise). Nothing here downloads
-# anything but Debian or Ubuntu packages, through apt-get.
+# Sourced by sh (dash and bash both know -ef and -nt); needs $kr_root (the source tree) and, for installs, $kr_log (a file for noise). Nothing here
+# downloads anything but Debian or Ubuntu packages, through apt-get, and what tests/mcp/package-lock.json names, through npm.
 
 # package, then how to see that it is there: cmd:NAME on PATH, pc:NAME for pkg-config, file:PATH (a pattern will do)
 kr_packages_build='
@@ -47,6 +47,14 @@ clang-tidy       cmd:clang-tidy
 cppcheck         cmd:cppcheck
 shellcheck       cmd:shellcheck
 '
+
+# kr_mcp_clients: published clients that the tests of MCP run, at the versions of tests/mcp; nothing when they are there.
+kr_mcp_clients() {
+	kr_clients=$kr_root/tests/mcp
+	[ "$kr_clients/node_modules/.package-lock.json" -nt "$kr_clients/package-lock.json" ] && return 0
+	npm ci --silent --no-audit --no-fund --prefix "$kr_clients" >>"$kr_log" 2>&1 </dev/null && return 0
+	kr_die "npm could not install the clients of tests/mcp" "its output is at the end of $kr_log"
+}
 
 kr_say() {
 	printf '%s\n' "$*"

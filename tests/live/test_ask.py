@@ -269,4 +269,34 @@ out = {k: ask(*v)['answer'] for k, v in asked.items()}""")
     t.works(answer["behavior"] == "deny" and "cannot be resolved" in answer["message"], "a policy that does not load denies", answer)
 
 
+MCP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../mcp"))
+
+
+@promise("CHN-09", "the published clients of the protocol, old and new, from inside a session: negotiated, asked, waited for, cancelled")
+def _(t):
+    if not os.path.isdir(MCP + "/node_modules"):
+        t.skip("the clients are not there: ./dev setup installs them")
+    desk = Desk({"ask_tools": ["Bash"]}, expose=[MCP])
+    code = "p = subprocess.run(['node', client] + words, capture_output=True, timeout=60)\nout = [p.returncode, p.stdout.decode(), p.stderr.decode()[-2000:]]"
+    for which, begins, version, said in (("sdk-old", "-", "2025-03-26", set()), ("sdk-last", "-", "2025-11-25", {"2025-11-25"}), ("client-new", "-", "2025-11-25", {"2025-11-25"}), ("client-new", "newest", "2026-07-28", {"2026-07-28"})):
+        name = "%s %s" % (which, begins)
+        n = desk.tell(code, client=MCP + "/client.mjs", words=[which, begins, '{"command": "make \\u00e9"}'])
+        if not wait_for(lambda: desk.asks(), 30, 0.1):
+            raise Failed("%s asks nothing: %r" % (name, desk.answer(n)))
+        time.sleep(12)
+        desk.kraft("item", "allow", desk.asks()[0]["id"])
+        status, out, err = desk.answer(n)
+        t.works(status == 0, name + " runs", out, err)
+        seen = json.loads(out)
+        t.works(seen["answer"] == {"behavior": "allow", "updatedInput": {"command": "make \u00e9"}}, name + ": allowed", seen)
+        t.works(len(seen["progress"]) >= 2 and [p["progress"] for p in seen["progress"]] == sorted({p["progress"] for p in seen["progress"]}), name + ": it is shown that it is waited", seen)
+        t.works(seen["tools"] == ["permission_request"] and seen["server"]["name"] == "kraft" and seen["version"] in (version, None) and seen["other"] == -32602, name + ": all else", seen)
+        t.works({r[1] for r in seen["requests"]} - {None} == said and all(r[3] in (200, 202, 405) for r in seen["requests"]), name + ": no request is refused", seen["requests"])
+        n = desk.tell(code, client=MCP + "/client.mjs", words=[which, begins, '{"command": "x"}', "1500"])
+        one = desk.open_asks(1, 30)[0]
+        status, out, err = desk.answer(n)
+        t.works(status == 0 and "answer" not in json.loads(out) and wait_for(lambda: desk.asks() == [], 5, 0.1), name + ": cancelled", out, err, desk.asks())
+        t.works([a["state"] for a in desk.asks(desk.item) if a["id"] == one["id"]] == ["expired"], name + ": and it is over")
+
+
 main()
