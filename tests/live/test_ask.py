@@ -269,6 +269,38 @@ out = {k: ask(*v)['answer'] for k, v in asked.items()}""")
     t.works(answer["behavior"] == "deny" and "cannot be resolved" in answer["message"], "a policy that does not load denies", answer)
 
 
+@promise("CHN-09 ITM-03", "a person who is not looking is told that a worker asks; the board says it; the item's host stays its only host")
+def _(t):
+    desk = Desk({"ask_tools": ["Bash"]})
+    write(desk.root + "/tell.sh", "#!/bin/sh\ncat >>%s/told\necho >>%s/told\nsleep 2\n" % (desk.root, desk.root), 0o755)
+    write(desk.config_dir + "/notify.yaml", "command: [%s/tell.sh]\n" % desk.root)
+    told = lambda: [json.loads(line) for line in read(desk.root + "/told").splitlines()] if os.path.exists(desk.root + "/told") else []
+    first = desk.tell("out = ask('Bash', {'command': 'touch \\u001b[2Jx; $(touch pwned)'})")
+    t.works(wait_for(told, 10), "told")
+    message = told()[0]
+    t.works(message["event"] == "question" and message["display_status"] == "asks you" and [a["tool"] for a in message["asks"]] == ["Bash"], "what is asked", message)
+    board = desk.kraft("view", "watch", "--once")
+    t.works("asks you" in board.out and "\x1b" not in board.out + desk.kraft("view", "asks").out + desk.kraft("view", "show", desk.item).out, "on the board", board)
+    time.sleep(2.5)
+    t.works(len(told()) == 1, "once")
+    second = desk.tell("out = ask('Bash', {'command': 'two'})")
+    t.works(wait_for(lambda: len(told()) == 2, 10) and len(told()[1]["asks"]) == 2, "of the next again", told()[1:])
+    pid = int(read("%s/worktrees/%s.host" % (desk.run_dir, desk.item)).split()[0])
+    zombies = [p for p in children(pid) if read("/proc/%d/stat" % p).rsplit(")", 1)[1].split()[0] == "Z"]
+    t.works(zombies == [], "nobody is left unburied", zombies)
+    third = desk.tell("out = ask('Bash', {'command': 'three'})")
+    wait_for(lambda: len(told()) == 3, 10)
+    os.kill(pid, signal.SIGKILL)
+    t.works(wait_for(lambda: desk.status(desk.item)[0] == "cut off", 10), "who tells holds no lock of the host's", desk.status(desk.item))
+    os.unlink(desk.tree(desk.item) + "/ready")
+    desk.begin()
+    n = desk.tell("out = ask('Bash', {'command': 'four'})")
+    desk.kraft("item", "allow", desk.open_asks()[0]["id"])
+    t.works(desk.answer(n)["answer"]["behavior"] == "allow" and not os.path.exists(desk.pwned) and (first, second, third), "and it goes on")
+    sent = [e["data"] for e in desk.events_of(desk.item) if e["type"] == "notify_sent"]
+    t.works(sent and all(e == {"event": "question", "by": "command"} for e in sent), "on record", sent)
+
+
 MCP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../mcp"))
 
 

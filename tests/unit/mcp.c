@@ -1,0 +1,438 @@
+/*
+ * egress: JSON that a worker wrote, checked and looked into where it lies; messages of MCP, and what is
+ * answered. jansson, which kraft-egress does not have, is the judge of both.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <jansson.h>
+
+#include "egress/call.h"
+#include "egress/mcp.h"
+
+#include <cmocka.h>
+
+/* ---- JSON ---- */
+
+static bool
+check(const char *text, size_t n)
+{
+	char *bytes = malloc(n ? n : 1); /* exactly so large: a sanitizer sees a step too far */
+	struct kr_json json;
+	bool good;
+
+	assert_non_null(bytes);
+	memcpy(bytes, text, n);
+	good = kr_json_check(bytes, n, &json);
+	free(bytes);
+	return good;
+}
+
+static void
+json_is_what_jansson_says(void **state)
+{
+	static const char *const texts[] = { "{}", "[]", " { } ", "{\"a\":1}",
+		"{\"a\":[1,{\"b\":null}],\"c\":true}", "\"x\"", "1", "-0", "0.5", "1e9", "1E+2", "-1.5e-3", "true",
+		"false", "null", "[1,2,[3]]", "{\"a\":{}}", "\"\\u00e9\\n\\\\\"", "\"\\ud83d\\ude00\"",
+		"\t\n\r [ 1 , 2 ] ", "", " ", "{", "}", "[", "]", "{]", "[}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}",
+		"{,}", "[1,]", "[,1]", "[1 2]", "{\"a\":1 \"b\":2}", "{a:1}", "{'a':1}", "{1:2}", "01", "-", "+1",
+		".5", "1.", "1e", "1e+", "0x1", "NaN", "Infinity", "tru", "True", "nulll", "\"", "\"\\\"", "\"\\x\"",
+		"\"\\u12\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\\ud800x\"", "\"a\nb\"",
+		"\"a\tb\"", "{} {}", "[1]]", "1 2", "//x\n1", "[1/**/]", "\xef\xbb\xbf{}", "\"\xff\"", "\"\xc0\xaf\"",
+		"\"\xed\xa0\x80\"", "\"\xc3\xa9\"", "{\"a\":\"b\",\"a\":1}" };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(texts); i++) {
+		json_t *judge = json_loads(texts[i], JSON_DECODE_ANY, NULL);
+
+		if (check(texts[i], strlen(texts[i])) != (judge != NULL))
+			fail_msg("'%s'", texts[i]);
+		json_decref(judge);
+		for (size_t n = 0; n < strlen(texts[i]); n++)
+			(void)check(texts[i], n); /* cut anywhere */
+	}
+	assert_false(check("\"a\0b\"", 5));
+}
+
+static void
+depth_is_bounded_CHAN_06(void **state)
+{
+	char *text = malloc(200001);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, '[', 100000);
+	memset(text + 100000, ']', 100000);
+	assert_false(check(text, 200000));
+	assert_false(check(text, 100000));
+	assert_true(check(text + 100000 - KR_JSON_DEPTH, (size_t)2 * KR_JSON_DEPTH));
+	assert_false(check(text + 100000 - KR_JSON_DEPTH - 1, (size_t)2 * KR_JSON_DEPTH + 2));
+	free(text);
+}
+
+static struct kr_json
+json_of(const char *text)
+{
+	struct kr_json json;
+
+	assert_true(kr_json_check(text, strlen(text), &json));
+	return json;
+}
+
+static void
+members_are_found_as_written(void **state)
+{
+	const struct kr_json all = json_of(
+		" {\"a\" : [1,\"]}\",{\"b\":2}] , \"b\":-1.5e3,\"c\":\"x\\\"}\", \"\\u0064\" :null,\"e\":{}}");
+	static const struct {
+		const char *name, *text;
+		enum kr_json_type type;
+	} rows[] = { { "a", "[1,\"]}\",{\"b\":2}]", KR_JSON_ARRAY }, { "b", "-1.5e3", KR_JSON_NUMBER },
+		{ "c", "\"x\\\"}\"", KR_JSON_STRING }, { "d", "null", KR_JSON_NULL }, { "e", "{}", KR_JSON_OBJECT } };
+	struct kr_json found;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(rows); i++) {
+		assert_true(kr_json_member(&all, rows[i].name, &found));
+		assert_int_equal(found.type, rows[i].type);
+		assert_int_equal(found.n, strlen(rows[i].text));
+		assert_memory_equal(found.at, rows[i].text, found.n);
+	}
+	assert_true(kr_json_member(&all, "A", &found));
+	assert_int_equal(found.type, KR_JSON_ABSENT);
+	assert_true(kr_json_member(&(struct kr_json){ KR_JSON_OBJECT, "{}", 2 }, "a", &found));
+	found = json_of("{\"a\":1,\"\\u0061\":2}");
+	assert_false(kr_json_member(&found, "a", &found));
+}
+
+static void
+texts_are_decoded(void **state)
+{
+	const struct kr_json text = json_of("\"a\\u00e9\\ud83d\\ude00\\n\\/\\u0800\"");
+	char out[16];
+	size_t n = 0;
+
+	(void)state;
+	assert_true(kr_json_text(&text, out, sizeof(out), &n));
+	assert_int_equal(n, 12);
+	assert_memory_equal(out, "a\xc3\xa9\xf0\x9f\x98\x80\n/\xe0\xa0\x80", n);
+	assert_true(kr_json_text(&text, out, 12, &n));
+	assert_false(kr_json_text(&text, out, 11, &n));
+	assert_true(kr_json_is(&text, "a\xc3\xa9\xf0\x9f\x98\x80\n/\xe0\xa0\x80"));
+	assert_false(kr_json_is(&text, "a"));
+}
+
+/* ---- messages ---- */
+
+static const char *
+read_as(const char *version, const char *method, const char *name, const char *body, struct kr_mcp *out)
+{
+	static struct kr_mcp_fields fields;
+	static char text[4096];
+	struct kr_buf json = KR_BUF(KR_MCP_ANSWER_BYTES);
+
+	snprintf(fields.version, sizeof(fields.version), "%s", version);
+	snprintf(fields.method, sizeof(fields.method), "%s", method);
+	snprintf(fields.name, sizeof(fields.name), "%s", name);
+	kr_mcp_read(&fields, body, strlen(body), out);
+	kr_mcp_write(out, &json);
+	snprintf(text, sizeof(text), "%s", json.data ? json.data : "");
+	if (*text) {
+		json_t *judge = json_loads(text, 0, NULL);
+
+		if (!judge)
+			fail_msg("no JSON: %s", text);
+		json_decref(judge);
+	}
+	kr_buf_fini(&json);
+	return text;
+}
+
+static const char *
+read_old(const char *body, struct kr_mcp *out)
+{
+	return read_as("", "", "", body, out);
+}
+
+#define REQUEST(method, more) "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\"" more "}"
+#define CALL(arguments) \
+	REQUEST("tools/call", ",\"params\":{\"name\":\"permission_request\",\"arguments\":" arguments "}")
+
+static void
+each_version_starts_its_way(void **state)
+{
+	static const char *const versions[][2] = { { "2024-11-05", "2024-11-05" }, { "2025-03-26", "2025-03-26" },
+		{ "2025-06-18", "2025-06-18" }, { "2025-11-25", "2025-11-25" }, { "2026-07-28", "2025-11-25" },
+		{ "2020-01-01", "2025-11-25" } };
+	struct kr_mcp mcp;
+	const char *said;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(versions); i++) {
+		char body[256], want[64];
+
+		snprintf(body, sizeof(body), REQUEST("initialize", ",\"params\":{\"protocolVersion\":\"%s\"}"),
+			versions[i][0]);
+		snprintf(want, sizeof(want), "\"protocolVersion\":\"%s\"", versions[i][1]);
+		said = read_old(body, &mcp);
+		assert_int_equal(mcp.kind, KR_MCP_INITIALIZE);
+		assert_non_null(strstr(said, want));
+	}
+	said = read_as("2026-07-28", "server/discover", "", REQUEST("server/discover", ""), &mcp);
+	assert_int_equal(mcp.kind, KR_MCP_DISCOVER);
+	assert_non_null(strstr(said, "\"supportedVersions\":[\"2026-07-28\",\"2025-11-25\","));
+	assert_non_null(strstr(said, "\"resultType\":\"complete\""));
+	said = read_as("2025-11-25", "", "", REQUEST("tools/list", ""), &mcp);
+	assert_int_equal(mcp.kind, KR_MCP_LIST);
+	assert_null(strstr(said, "resultType"));
+	assert_string_equal(read_old("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", &mcp), "");
+	assert_int_equal(mcp.kind, KR_MCP_NOTED);
+	assert_string_equal(read_old(REQUEST("ping", ""), &mcp), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+}
+
+static void
+head_and_body_agree(void **state)
+{
+	static const char meta[] = REQUEST(
+		"tools/list", ",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}");
+	static const struct {
+		const char *version, *method, *name, *body;
+		int code;
+		unsigned status;
+	} rows[] = { { "2026-07-28", "tools/list", "", meta, 0, 0 }, { "2026-07-28", "", "", meta, -32020, 400 },
+		{ "2026-07-28", "tools/call", "", meta, -32020, 400 },
+		{ "2025-11-25", "tools/list", "", meta, -32020, 400 }, { "", "tools/list", "", meta, -32020, 400 },
+		{ "2027-01-01", "tools/list", "", meta, -32022, 400 },
+		{ "x\"y", "", "", REQUEST("ping", ""), -32022, 400 },
+		{ "", "tools/list", "", REQUEST("ping", ""), -32020, 400 },
+		{ "2026-07-28", "tools/call", "", CALL("{\"tool_name\":\"A\",\"input\":{}}"), -32020, 400 },
+		{ "2026-07-28", "tools/call", "other", CALL("{\"tool_name\":\"A\",\"input\":{}}"), -32020, 400 },
+		{ "2026-07-28", "tools/call", "permission_request", CALL("{\"tool_name\":\"A\",\"input\":{}}"), 0,
+			0 },
+		{ "2026-07-28", "initialize", "",
+			REQUEST("initialize", ",\"params\":{\"protocolVersion\":\"2025-06-18\"}"), -32601, 404 },
+		{ "2025-11-25", "", "", REQUEST("server/discover", ""), -32601, 200 },
+		{ "", "", "", REQUEST("resources/list", ""), -32601, 200 } };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(rows); i++) {
+		struct kr_mcp mcp;
+
+		(void)read_as(rows[i].version, rows[i].method, rows[i].name, rows[i].body, &mcp);
+		if (mcp.code != rows[i].code || mcp.status != rows[i].status ||
+			(mcp.kind == KR_MCP_WRONG) != (rows[i].code != 0))
+			fail_msg("row %zu: %d, %u", i, mcp.code, mcp.status);
+	}
+}
+
+static void
+a_call_is_read(void **state)
+{
+	struct kr_mcp mcp;
+
+	(void)state;
+	(void)read_old(CALL("{\"tool_name\":\"Bash\",\"input\":{\"command\":\"git "
+						"\\u0063ommit\",\"x\":1},\"tool_use_id\":null}"),
+		&mcp);
+	assert_int_equal(mcp.kind, KR_MCP_CALL);
+	assert_string_equal(mcp.tool, "Bash");
+	assert_true(mcp.has_command);
+	assert_int_equal(mcp.command_n, 10);
+	assert_memory_equal(mcp.command, "git commit", 10);
+	assert_int_equal(mcp.input.n, strlen("{\"command\":\"git \\u0063ommit\",\"x\":1}"));
+	assert_int_equal(mcp.token.type, KR_JSON_ABSENT);
+	(void)read_old(CALL("{\"tool_name\":\"Bash\",\"input\":{\"command\":\"a\",\"command\":\"b\"}}"), &mcp);
+	assert_true(mcp.kind == KR_MCP_CALL && !mcp.has_command); /* who can say which is meant */
+	(void)read_old(CALL("{\"tool_name\":\"Bash\",\"input\":{\"command\":\"a\\u0000b\"}}"), &mcp);
+	assert_true(mcp.kind == KR_MCP_CALL && !mcp.has_command);
+	(void)read_old(CALL("{\"tool_name\":\"Shell\",\"input\":{\"command\":\"a\"}}"), &mcp);
+	assert_true(mcp.kind == KR_MCP_CALL && !mcp.has_command);
+	(void)read_old("{\"jsonrpc\":\"2.0\",\"id\":\"i\",\"method\":\"tools/"
+				   "call\",\"params\":{\"_meta\":{\"progressToken\":7},\"name\":\"permission_"
+				   "request\",\"arguments\":{\"tool_name\":\"A\",\"input\":{}}}}",
+		&mcp);
+	assert_int_equal(mcp.token.n, 1);
+	assert_memory_equal(mcp.id.at, "\"i\"", 3);
+	(void)read_old(
+		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"i\"}}",
+		&mcp);
+	assert_true(mcp.kind == KR_MCP_CANCELLED && mcp.cancelled.n == 3);
+}
+
+static void
+a_bent_message_is_refused_CHAN_06(void **state)
+{
+	static const struct {
+		const char *body;
+		int code;
+	} rows[] = { { "", -32700 }, { "x", -32700 }, { "[]", -32600 }, { "[" REQUEST("ping", "") "]", -32600 },
+		{ "1", -32600 }, { "{}", -32600 }, { "{\"jsonrpc\":\"2.0\",\"id\":1}", -32600 },
+		{ "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", -32600 },
+		{ "{\"id\":1,\"method\":\"ping\"}", -32600 },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", -32600 },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", -32600 },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"ping\"}", -32600 },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":1}", -32600 },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[]}", -32602 },
+		{ REQUEST("initialize", ""), -32602 }, { REQUEST("tools/call", ""), -32602 },
+		{ REQUEST("tools/call", ",\"params\":{\"name\":\"Bash\"}"), -32602 }, { CALL("[]"), -32602 },
+		{ CALL("{}"), -32602 }, { CALL("{\"tool_name\":\"A\"}"), -32602 }, { CALL("{\"input\":{}}"), -32602 },
+		{ CALL("{\"tool_name\":\"\",\"input\":{}}"), -32602 },
+		{ CALL("{\"tool_name\":\"a b\",\"input\":{}}"), -32602 },
+		{ CALL("{\"tool_name\":\"a\\u0000\",\"input\":{}}"), -32602 },
+		{ CALL("{\"tool_name\":\"\xc3\xa9\",\"input\":{}}"), -32602 },
+		{ CALL("{\"tool_name\":1,\"input\":{}}"), -32602 },
+		{ CALL("{\"tool_name\":\"A\",\"input\":[]}"), -32602 },
+		{ CALL("{\"tool_name\":\"A\",\"input\":{\"a\":\"\x7f\"}}"), -32602 },
+		{ CALL("{\"tool_name\":\"A\",\"input\":{},\"tool_use_id\":1}"), -32602 },
+		{ CALL("{\"tool_name\":\"A\",\"input\":{},\"input\":{}}"), -32602 } };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(rows); i++) {
+		struct kr_mcp mcp;
+
+		assert_true(*read_old(rows[i].body, &mcp));
+		if (mcp.kind != KR_MCP_WRONG || mcp.code != rows[i].code)
+			fail_msg("'%s' is %d, %d", rows[i].body, mcp.kind, mcp.code);
+	}
+}
+
+/* ---- answers ---- */
+
+/* What an agent finds in the answer's text. Freed by the caller. */
+static json_t *
+permit(const struct kr_mcp *mcp, bool allow, const char *message)
+{
+	struct kr_buf out = KR_BUF(KR_MCP_ANSWER_BYTES);
+	json_t *all, *text;
+	const char *inner;
+
+	kr_mcp_write_permit(mcp, allow, message, strlen(message), &out);
+	assert_false(out.overflow);
+	all = json_loadb(out.data, out.len, 0, NULL);
+	assert_non_null(all);
+	assert_int_equal(json_integer_value(json_object_get(all, "id")), 1);
+	assert_int_equal(strlen(out.data), strcspn(out.data, "\n")); /* an event is one line */
+	inner = json_string_value(json_object_get(
+		json_array_get(json_object_get(json_object_get(all, "result"), "content"), 0), "text"));
+	assert_non_null(inner);
+	text = json_loads(inner, 0, NULL);
+	assert_non_null(text);
+	json_decref(all);
+	kr_buf_fini(&out);
+	return text;
+}
+
+static void
+an_input_comes_back_as_it_was_CHN_09(void **state)
+{
+	static const char input[] = "{\n\t\"a\":\"\\\"\\\\ \\u00e9 \xc3\xa9\",\r\n\"b\":[1.50,{}]}";
+	struct kr_mcp mcp;
+	json_t *text, *want;
+
+	(void)state;
+	(void)read_old(
+		CALL("{\"tool_name\":\"A\",\"input\":{\n\t\"a\":\"\\\"\\\\ \\u00e9 \xc3\xa9\",\r\n\"b\":[1.50,{}]}}"),
+		&mcp);
+	assert_int_equal(mcp.kind, KR_MCP_CALL);
+	text = permit(&mcp, true, "");
+	want = json_loads(input, 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(text, "behavior")), "allow");
+	assert_true(json_equal(json_object_get(text, "updatedInput"), want));
+	json_decref(text);
+	json_decref(want);
+	text = permit(&mcp, false, "no \"x\"\n\\ \xc3\xa9");
+	assert_string_equal(json_string_value(json_object_get(text, "behavior")), "deny");
+	assert_string_equal(json_string_value(json_object_get(text, "message")), "no \"x\"\n\\ \xc3\xa9");
+	json_decref(text);
+}
+
+/* ---- as a call to kraft ---- */
+
+static struct kr_call *
+ask_call(size_t command_n, size_t input_n)
+{
+	struct kr_call *call = calloc(1, sizeof(*call) + command_n + input_n);
+
+	assert_non_null(call);
+	call->verb = KR_VERB_ASK;
+	call->has_command = command_n > 0;
+	call->command_n = (uint32_t)command_n;
+	call->text_n = (uint32_t)(command_n + input_n);
+	snprintf(call->tool, sizeof(call->tool), "%s", "Bash");
+	snprintf(call->route, sizeof(call->route), "%s", KR_MCP_ROUTE);
+	memset(call->text, 'x', call->text_n);
+	return call;
+}
+
+#define BENT(change)                                                     \
+	do {                                                                 \
+		struct kr_call *bent = ask_call(3, 5);                           \
+		change;                                                          \
+		assert_false(kr_call_check(bent, sizeof(*bent) + bent->text_n)); \
+		free(bent);                                                      \
+	} while (0)
+
+static void
+kraft_takes_an_ask_as_it_must_be(void **state)
+{
+	struct kr_call *call = ask_call(KR_ASK_COMMAND_BYTES, KR_ASK_INPUT_BYTES);
+
+	(void)state;
+	assert_true(kr_call_check(call, KR_CALL_BYTES_MAX));
+	free(call);
+	call = ask_call(0, 1);
+	assert_true(kr_call_check(call, sizeof(*call) + 1));
+	call->verb = KR_VERB_ASK_STATE;
+	assert_false(kr_call_check(call, sizeof(*call) + 1));
+	free(call);
+	call = ask_call(0, 0);
+	assert_false(kr_call_check(call, sizeof(*call))); /* no input */
+	memset(call->tool, 0, sizeof(call->tool));
+	call->verb = KR_VERB_ASK_CLOSE;
+	assert_false(kr_call_check(call, sizeof(*call))); /* which one */
+	snprintf(call->ask, sizeof(call->ask), "%s", "a1234567");
+	assert_true(kr_call_check(call, sizeof(*call)));
+	call->verb = KR_VERB_SHOW;
+	assert_false(kr_call_check(call, sizeof(*call)));
+	free(call);
+	BENT(bent->tool[0] = 0);
+	BENT(bent->tool[1] = ' ');
+	BENT(bent->tool[1] = '\n');
+	BENT(bent->tool[10] = 'x');
+	BENT(memset(bent->tool, 'x', sizeof(bent->tool)));
+	BENT(bent->has_command = 2);
+	BENT(bent->has_command = 0);
+	BENT(bent->command_n = 9);
+	BENT(bent->command_n = 8);
+	BENT(bent->text[0] = 0);
+	BENT(bent->text[4] = '\x1b');
+	BENT(bent->text[4] = '\xff');
+	BENT(bent->ask[0] = 'a');
+	BENT(bent->id[0] = 'a');
+	BENT(bent->claim = 1);
+	BENT(bent->route[0] = 0);
+	BENT(bent->verb = KR_VERB_REPLY);
+	BENT(bent->verb = KR_VERB_NONE);
+	assert_int_equal(kr_verb_of("ask", 3), KR_VERB_NONE); /* of no path */
+	assert_int_equal(kr_verb_of("ask_state", 9), KR_VERB_NONE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(json_is_what_jansson_says),
+		cmocka_unit_test(depth_is_bounded_CHAN_06),
+		cmocka_unit_test(members_are_found_as_written),
+		cmocka_unit_test(texts_are_decoded),
+		cmocka_unit_test(each_version_starts_its_way),
+		cmocka_unit_test(head_and_body_agree),
+		cmocka_unit_test(a_call_is_read),
+		cmocka_unit_test(a_bent_message_is_refused_CHAN_06),
+		cmocka_unit_test(an_input_comes_back_as_it_was_CHN_09),
+		cmocka_unit_test(kraft_takes_an_ask_as_it_must_be),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
