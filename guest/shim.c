@@ -18,12 +18,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "guest/sys.h"
+#include "guest/shim.h"
 
 enum { USAGE = 2, FAILED = 1 };
 enum {
 	ANSWER_MS = 40000,   /* without a byte; kraft takes 30 seconds at most */
-	HEAD_BYTES = 8192,   /* of the answer */
 	CHUNK_BYTES = 16384, /* of its body */
 	WORDS_MAX = 2,
 	OPTIONS_MAX = 2,
@@ -91,8 +90,8 @@ set(struct call *call, const char *name, const char *value)
 
 /* ---- the command line ---- */
 
-static bool
-write_all(int fd, const char *bytes, size_t n)
+bool
+kg_shim_write(int fd, const char *bytes, size_t n)
 {
 	while (n) {
 		ssize_t done = write(fd, bytes, n);
@@ -107,15 +106,18 @@ write_all(int fd, const char *bytes, size_t n)
 	return true;
 }
 
+static const char hook_usage[] = "       kraft admin permission-hook codex|cursor\n";
+
 static int
 print_usage(int fd, int status)
 {
 	bool good = true;
 
 	for (size_t i = 0; i < KG_COUNT(commands); i++) {
-		good = good && write_all(fd, i ? "       " : "usage: ", 7) &&
-			   write_all(fd, commands[i].usage, strlen(commands[i].usage)) && write_all(fd, "\n", 1);
+		good = good && kg_shim_write(fd, i ? "       " : "usage: ", 7) &&
+			   kg_shim_write(fd, commands[i].usage, strlen(commands[i].usage)) && kg_shim_write(fd, "\n", 1);
 	}
+	good = good && kg_shim_write(fd, hook_usage, sizeof(hook_usage) - 1);
 	return good ? status : FAILED;
 }
 
@@ -217,10 +219,6 @@ parse(struct call *call, int argc, char **argv)
 
 	if (argc < 3)
 		return argc < 2 ? print_usage(2, USAGE) : not_here(argv[1], NULL);
-	if (strcmp(argv[1], "admin") == 0 && strcmp(argv[2], "permission-hook") == 0) {
-		kg_say(2, "'admin permission-hook' is not part of this kraft yet", NULL);
-		return USAGE;
-	}
 	call->command = find_command(argv[1], argv[2]);
 	if (!call->command)
 		return not_here(argv[1], argv[2]);
@@ -244,16 +242,16 @@ is_plain(char c)
 		   (c && strchr("-._~", c));
 }
 
-static char *
-escape(char *to, const char *value)
+char *
+kg_shim_escape(char *to, const char *bytes, size_t n)
 {
 	static const char digits[] = "0123456789ABCDEF";
 
-	for (; *value; value++) {
-		unsigned char byte = (unsigned char)*value;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char byte = (unsigned char)bytes[i];
 
-		if (is_plain(*value)) {
-			*to++ = *value;
+		if (is_plain(bytes[i])) {
+			*to++ = bytes[i];
 			continue;
 		}
 		*to++ = '%';
@@ -287,7 +285,7 @@ write_form(const struct call *call, char *form)
 		memcpy(to, call->fields[i].name, n);
 		to += n;
 		*to++ = '=';
-		to = escape(to, call->fields[i].value);
+		to = kg_shim_escape(to, call->fields[i].value, strlen(call->fields[i].value));
 	}
 	return (size_t)(to - form);
 }
@@ -301,14 +299,13 @@ add(char *to, const char *text)
 	return to + n;
 }
 
-/* 0 or errno. */
-static int
-send_request(int fd, const struct call *call, const char *form, size_t n)
+int
+kg_shim_post(int fd, const char *verb, const char *form, size_t n)
 {
 	char head[256], *to = head;
 
 	to = add(to, "POST http://kraft/w/");
-	to = add(to, call->command->verb);
+	to = add(to, verb);
 	to = add(to,
 		" HTTP/1.1\r\nHost: kraft\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ");
 	to += kg_decimal(n, to);
@@ -329,8 +326,8 @@ send_request(int fd, const struct call *call, const char *form, size_t n)
 	return 0;
 }
 
-static int
-dial(void)
+int
+kg_shim_dial(void)
 {
 	const struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons(KG_PROXY_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)
@@ -349,23 +346,16 @@ dial(void)
 
 /* ---- the answer ---- */
 
-struct answer {
-	uint64_t status, length, next;
-	bool has_length;
-	char head[HEAD_BYTES];
-	size_t used, head_n; /* all that was read; how much of it is the head */
-};
-
 /* As read; a time-out is an error. */
 static ssize_t
-read_some(int fd, char *to, size_t n)
+read_some(int fd, int wait_ms, char *to, size_t n)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
 	ssize_t got;
 	int count;
 
 	do
-		count = poll(&ready, 1, ANSWER_MS);
+		count = poll(&ready, 1, wait_ms);
 	while (count < 0 && errno == EINTR);
 	if (count == 0)
 		errno = ETIMEDOUT;
@@ -391,7 +381,7 @@ read_field(const char *at, const char *end, const char *name, uint64_t *out)
 }
 
 static bool
-read_fields(struct answer *answer)
+read_fields(struct kg_answer *answer)
 {
 	const char *at = answer->head, *end = at + answer->head_n - 2, *line_end;
 	const char *number = at + 9;
@@ -409,11 +399,12 @@ read_fields(struct answer *answer)
 	return answer->has_length && answer->status >= 200;
 }
 
-static bool
-read_head(int fd, struct answer *answer)
+bool
+kg_shim_read_head(int fd, struct kg_answer *answer)
 {
 	while (answer->used < sizeof(answer->head)) {
-		ssize_t got = read_some(fd, answer->head + answer->used, sizeof(answer->head) - answer->used);
+		ssize_t got =
+			read_some(fd, answer->wait_ms, answer->head + answer->used, sizeof(answer->head) - answer->used);
 		const char *end;
 
 		if (got < 0)
@@ -433,24 +424,23 @@ read_head(int fd, struct answer *answer)
 	return false;
 }
 
-/* Prints exactly as much as the head said; false with errno. */
-static bool
-print_body(int fd, const struct answer *answer)
+bool
+kg_shim_copy_body(int fd, const struct kg_answer *answer, int to)
 {
 	size_t here = answer->used - answer->head_n;
 	uint64_t left = answer->length;
-	int to = answer->status < 300 ? 1 : 2;
 	char chunk[CHUNK_BYTES];
 
 	here = here < left ? here : (size_t)left;
-	if (!write_all(to, answer->head + answer->head_n, here))
+	if (!kg_shim_write(to, answer->head + answer->head_n, here))
 		return false;
 	for (left -= here; left;) {
-		ssize_t got = read_some(fd, chunk, left < sizeof(chunk) ? (size_t)left : sizeof(chunk));
+		ssize_t got =
+			read_some(fd, answer->wait_ms, chunk, left < sizeof(chunk) ? (size_t)left : sizeof(chunk));
 
 		if (got == 0)
 			errno = ECONNRESET;
-		if (got <= 0 || !write_all(to, chunk, (size_t)got))
+		if (got <= 0 || !kg_shim_write(to, chunk, (size_t)got))
 			return false;
 		left -= (uint64_t)got;
 	}
@@ -474,18 +464,18 @@ fail(int fd, const char *what)
 static int
 call_once(const struct call *call, char *form, uint64_t *next)
 {
-	struct answer answer = { 0 };
-	int fd = dial();
+	struct kg_answer answer = { .wait_ms = ANSWER_MS };
+	int fd = kg_shim_dial();
 	int failed;
 
 	*next = 0;
 	if (fd < 0)
 		return fail(fd, "kraft cannot be reached");
-	failed = send_request(fd, call, form, write_form(call, form));
+	failed = kg_shim_post(fd, call->command->verb, form, write_form(call, form));
 	errno = failed;
-	if (failed || !read_head(fd, &answer))
+	if (failed || !kg_shim_read_head(fd, &answer))
 		return fail(fd, "kraft did not answer");
-	if (!print_body(fd, &answer))
+	if (!kg_shim_copy_body(fd, &answer, answer.status < 300 ? 1 : 2))
 		return fail(fd, "kraft's answer broke off");
 	close(fd);
 	if (answer.status >= 300)
@@ -525,9 +515,11 @@ kg_shim_main(int argc, char **argv)
 	int status;
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
-		return write_all(1, version, sizeof(version) - 1) ? 0 : FAILED;
+		return kg_shim_write(1, version, sizeof(version) - 1) ? 0 : FAILED;
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))
 		return print_usage(1, 0);
+	if (argc >= 3 && strcmp(argv[1], "admin") == 0 && strcmp(argv[2], "permission-hook") == 0)
+		return kg_hook_main(argc, argv);
 	status = parse(&call, argc, argv);
 	return status ? status : call_all(&call);
 }

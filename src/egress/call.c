@@ -39,6 +39,27 @@ kr_claim_name(enum kr_claim claim)
 	return claims[claim];
 }
 
+static const char *const harnesses[] = { [KR_HARNESS_NONE] = "",
+#define X(harness, name) [KR_HARNESS_##harness] = name,
+	KR_HARNESSES(X)
+#undef X
+};
+
+const char *
+kr_harness_name(enum kr_harness harness)
+{
+	return harnesses[harness];
+}
+
+enum kr_harness
+kr_harness_of(const char *name, size_t n)
+{
+	for (enum kr_harness harness = KR_HARNESS_NONE + 1; harness < KR_HARNESS_END; harness++)
+		if (strlen(harnesses[harness]) == n && memcmp(harnesses[harness], name, n) == 0)
+			return harness;
+	return KR_HARNESS_NONE;
+}
+
 /* ---- what may stand in it ---- */
 
 static bool
@@ -130,7 +151,7 @@ check_tool(const struct kr_call *call)
 
 	return is_padded(call->tool, sizeof(call->tool), n) && is_printable(call->tool, n) &&
 		   !memchr(call->tool, ' ', n) && n <= (is_ask ? KR_MCP_WORD_BYTES : 0) && (n > 0) == is_ask &&
-		   call->has_command <= is_ask &&
+		   call->has_command <= is_ask && call->harness < (is_ask ? KR_HARNESS_END : 1u) && !call->zero &&
 		   call->command_n <= (call->has_command ? KR_ASK_COMMAND_BYTES : 0u) &&
 		   call->command_n <= call->text_n;
 }

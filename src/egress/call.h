@@ -8,7 +8,7 @@
  * answer is the ask's id, and kraft-egress asks again with it each second: so nothing in kraft waits, and an
  * ask whose worker has gone is known.
  *
- *     ask        200 "allow", 200 "deny" LF and why, or 202 and the ask's id
+ *     ask        200 "allow", 200 "deny" LF and why, or 202 and the ask's id; to a hook also 200 "silent"
  *     ask_state  the same; an "allow" is given out once
  *     ask_close  200: nobody waits for it any more
  */
@@ -56,6 +56,20 @@ enum kr_claim {
 };
 const char *kr_claim_name(enum kr_claim claim); /* "" for KR_CLAIM_NONE */
 
+/* Whose hook asks for a tool. */
+#define KR_HARNESSES(X) \
+	X(CODEX, "codex")   \
+	X(CURSOR, "cursor")
+enum kr_harness {
+	KR_HARNESS_NONE, /* no hook: by MCP */
+#define X(harness, name) KR_HARNESS_##harness,
+	KR_HARNESSES(X)
+#undef X
+		KR_HARNESS_END
+};
+const char *kr_harness_name(enum kr_harness harness); /* "" for KR_HARNESS_NONE */
+enum kr_harness kr_harness_of(const char *name, size_t n);
+
 /*
  * As it stands on the control socket, behind its struct kr_ask, and as kraft gives it to
  * kr_broker_want.on_call. What a verb does not take is zero. No byte is padding.
@@ -75,6 +89,8 @@ struct kr_call {
 	char route[264]; /* "POST /w/show": method and path; printable ASCII, at most KR_CALL_ROUTE_MAX */
 	uint32_t has_command; /* ask: 1: `text` begins with command_n bytes, the command that Bash is to run */
 	uint32_t command_n;
+	uint32_t harness; /* ask: enum kr_harness; `tool` is in its words then */
+	uint32_t zero;    /* must be 0 */
 	char text[]; /* reply: the body. retry: the steer, or nothing. ask: the command, and the tool's input as
 					JSON. text_n bytes and, in kraft, a NUL behind them */
 };

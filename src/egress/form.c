@@ -220,3 +220,30 @@ kr_form_decode(enum kr_verb verb, char *form, size_t n, const char **why)
 	free(call);
 	return NULL;
 }
+
+bool
+kr_form_pair(char *form, size_t n, const char *const names[2], struct kr_bytes out[2])
+{
+	char *between = memchr(form, '&', n), *pairs[2];
+	size_t sizes[2];
+
+	if (!between)
+		return false;
+	pairs[0] = form;
+	pairs[1] = between + 1;
+	sizes[0] = (size_t)(between - form);
+	sizes[1] = n - sizes[0] - 1;
+	for (size_t i = 0; i < 2; i++) {
+		size_t name_n = strlen(names[i]);
+		ptrdiff_t value_n;
+
+		if (sizes[i] <= name_n || memcmp(pairs[i], names[i], name_n) != 0 || pairs[i][name_n] != '=' ||
+			memchr(pairs[i], '&', sizes[i]))
+			return false;
+		value_n = unescape(pairs[i] + name_n + 1, sizes[i] - name_n - 1);
+		if (value_n < 0)
+			return false;
+		out[i] = (struct kr_bytes){ pairs[i] + name_n + 1, (size_t)value_n };
+	}
+	return true;
+}

@@ -6,6 +6,7 @@
 #define KR_EGRESS_FORM_H
 
 #include "egress/call.h"
+#include "egress/head.h"
 
 /* A call without fields, for a refusal. NULL: no memory. route: any n bytes; cut to KR_CALL_ROUTE_MAX and
  * made printable. */
@@ -17,5 +18,8 @@ struct kr_call *kr_call_new(enum kr_verb verb, const char *route, size_t n);
  * value that is not what the field takes, a bent escape, a NUL and what is no UTF-8 are each refused.
  */
 struct kr_call *kr_form_decode(enum kr_verb verb, char *form, size_t n, const char **why);
+
+/* The values of exactly these two fields, in this order, in place. False: the form is another. */
+bool kr_form_pair(char *form, size_t n, const char *const names[2], struct kr_bytes out[2]);
 
 #endif

@@ -354,3 +354,20 @@ kr_json_is(const struct kr_json *string, const char *text)
 	return kr_json_text(string, decoded, sizeof(decoded), &n) && strlen(text) == n &&
 		   memcmp(decoded, text, n) == 0;
 }
+
+void
+kr_json_escape(struct kr_buf *out, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '"' || c == '\\') {
+			const char pair[2] = { '\\', (char)c };
+
+			kr_buf_add(out, pair, 2);
+		} else if (c < 0x20)
+			kr_buf_addf(out, "\\u%04x", c);
+		else
+			kr_buf_add(out, &text[i], 1);
+	}
+}

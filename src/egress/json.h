@@ -6,7 +6,7 @@
 #ifndef KR_EGRESS_JSON_H
 #define KR_EGRESS_JSON_H
 
-#include "base/base.h"
+#include "base/buf.h"
 #include "egress/limits.h"
 
 enum kr_json_type {
@@ -38,5 +38,8 @@ bool kr_json_member(const struct kr_json *object, const char *name, struct kr_js
 bool kr_json_text(const struct kr_json *string, char *out, size_t size, size_t *n);
 /* Whether a checked string is this one. */
 bool kr_json_is(const struct kr_json *string, const char *text);
+
+/* What stands in a string: quotes, backslashes and control characters escaped. text is UTF-8. */
+void kr_json_escape(struct kr_buf *out, const char *text, size_t n);
 
 #endif

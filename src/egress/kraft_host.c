@@ -137,12 +137,12 @@ keep(struct kr_worker_call *call, const char *bytes, size_t n)
 	return true;
 }
 
-static const char too_long[] = "a call's body is at most 16 MiB, by MCP 512 KiB";
+static const char too_long[] = "a call's body is at most 16 MiB, by MCP 512 KiB, a hook's 1 MiB";
 
 static size_t
 longest(const struct kr_worker_call *call)
 {
-	return call->mcp ? KR_MCP_BODY_BYTES : KR_CALL_BODY_BYTES;
+	return call->mcp ? call->most : KR_CALL_BODY_BYTES;
 }
 
 /* The bytes are used up. */
@@ -205,18 +205,18 @@ static struct kr_worker_call *
 new_call(const struct kr_head *head, const struct kr_destination *to)
 {
 	struct kr_worker_call *call = calloc(1, sizeof(*call));
-	const bool is_mcp = kr_is_mcp(head, to);
+	const bool is_hook = kr_is_hook(head, to), is_ask = is_hook || kr_is_mcp(head, to);
 
 	if (!call)
 		return NULL;
-	call->verb = is_mcp ? KR_VERB_ASK : verb_of(head, to);
+	call->verb = is_ask ? KR_VERB_ASK : verb_of(head, to);
 	call->expects = head->expects;
 	call->framing = head->framing;
 	call->length = head->length;
-	call->most = is_mcp ? KR_MCP_BODY_BYTES : KR_CALL_FORM_BYTES;
-	call->mcp = is_mcp ? kr_mcp_call_new(head) : NULL;
+	call->most = is_hook ? KR_HOOK_BODY_BYTES : is_ask ? KR_MCP_BODY_BYTES : KR_CALL_FORM_BYTES;
+	call->mcp = is_ask ? kr_mcp_call_new(head, is_hook) : NULL;
 	call->call = call->verb == KR_VERB_NONE ? refused_call(head, to) : NULL;
-	if ((!is_mcp || call->mcp) && (call->verb != KR_VERB_NONE || call->call))
+	if ((!is_ask || call->mcp) && (call->verb != KR_VERB_NONE || call->call))
 		return call;
 	kr_mcp_call_free(call->mcp);
 	free(call->call);

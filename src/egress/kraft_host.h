@@ -47,7 +47,7 @@ struct kr_worker_call {
 	char *form;             /* its first form_n bytes */
 	size_t form_n, form_cap;
 	struct kr_call *call;
-	struct kr_mcp_call *mcp; /* NULL: it is none by MCP */
+	struct kr_mcp_call *mcp; /* NULL: it is neither by MCP nor a hook's */
 };
 
 /* It has a place from now on, until it gives it back. */
@@ -56,11 +56,12 @@ void kr_worker_call_give_place(struct kr_connection *connection);
 /* The last that the client gets, behind what is held for it; body[0, n) is taken over. */
 void kr_worker_call_give(struct kr_connection *connection, char *body, size_t n);
 
+bool kr_is_hook(const struct kr_head *head, const struct kr_destination *to);
 bool kr_is_mcp(const struct kr_head *head, const struct kr_destination *to);
 /* What is asked of it without being a message: the status to refuse it with, 0: nothing. */
 unsigned kr_mcp_refuse(const struct kr_head *head, const char **why);
 /* NULL: no memory. Freed by kr_mcp_call_free. */
-struct kr_mcp_call *kr_mcp_call_new(const struct kr_head *head);
+struct kr_mcp_call *kr_mcp_call_new(const struct kr_head *head, bool is_hook);
 void kr_mcp_call_free(struct kr_mcp_call *mcp);
 /* The body is in call->form. */
 void kr_mcp_call_take(struct kr_connection *connection);

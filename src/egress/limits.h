@@ -23,6 +23,7 @@ enum {
 	KR_CALL_REASON_MAX = 512,        /* why a call is refused, its NUL included */
 	/* of a worker's call by MCP, and of an ask whether a tool may be used */
 	KR_MCP_BODY_BYTES = 512 << 10,   /* 413 */
+	KR_HOOK_BODY_BYTES = 1 << 20,    /* of a hook's form, where each byte may be three */
 	KR_MCP_ANSWER_BYTES = 1 << 20,   /* the input again, each of its characters escaped, and what is around it */
 	KR_MCP_WORD_BYTES = 128,         /* of an id, a token, a tool's name */
 	KR_JSON_DEPTH = 64,              /* of any JSON that a worker sends */

@@ -153,8 +153,8 @@ check_field(const char *field, const struct kr_json *body, struct kr_mcp *out)
 
 /* ---- tools/call ---- */
 
-static bool
-read_tool(const struct kr_json *name, struct kr_mcp *out)
+bool
+kr_mcp_read_tool(const struct kr_json *name, struct kr_mcp *out)
 {
 	size_t n = 0;
 
@@ -167,14 +167,12 @@ read_tool(const struct kr_json *name, struct kr_mcp *out)
 	return true;
 }
 
-/* For the grants; a tool whose input is otherwise has none. */
-static void
-read_command(struct kr_mcp *out)
+void
+kr_mcp_read_command(struct kr_mcp *out)
 {
 	struct kr_json command;
 
-	if (strcmp(out->tool, "Bash") != 0 || !kr_json_member(&out->input, "command", &command) ||
-		command.type != KR_JSON_STRING)
+	if (!kr_json_member(&out->input, "command", &command) || command.type != KR_JSON_STRING)
 		return;
 	out->has_command = kr_json_text(&command, out->command, sizeof(out->command), &out->command_n) &&
 					   kr_call_is_text(out->command, out->command_n);
@@ -188,14 +186,14 @@ read_arguments(const struct kr_json *arguments, struct kr_mcp *out)
 	if (arguments->type != KR_JSON_OBJECT || !kr_json_member(arguments, "tool_name", &tool) ||
 		!kr_json_member(arguments, "input", &out->input) || !kr_json_member(arguments, "tool_use_id", &use))
 		return fail_params(out, "'arguments' is no object that has each member once");
-	if (!read_tool(&tool, out))
+	if (!kr_mcp_read_tool(&tool, out))
 		return fail_params(out, "'tool_name' is not 1 to 128 printable ASCII characters without a blank");
 	if (out->input.type != KR_JSON_OBJECT || out->input.n > KR_ASK_INPUT_BYTES ||
 		!kr_call_is_input(out->input.at, out->input.n))
 		return fail_params(out, "'input' is no object of at most 256 KiB without control characters");
 	if (use.type != KR_JSON_ABSENT && use.type != KR_JSON_STRING && use.type != KR_JSON_NULL)
 		return fail_params(out, "'tool_use_id' is neither a string nor null");
-	read_command(out);
+	kr_mcp_read_command(out);
 	return true;
 }
 
@@ -288,24 +286,6 @@ kr_mcp_read(const struct kr_mcp_fields *fields, const char *body, size_t n, stru
 }
 
 /* ---- answers ---- */
-
-/* As what stands in a string. */
-static void
-add_escaped(struct kr_buf *out, const char *text, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c == '"' || c == '\\') {
-			const char pair[2] = { '\\', (char)c };
-
-			kr_buf_add(out, pair, 2);
-		} else if (c < 0x20)
-			kr_buf_addf(out, "\\u%04x", c);
-		else
-			kr_buf_add(out, &text[i], 1);
-	}
-}
 
 static void
 begin(const struct kr_mcp *mcp, const char *what, struct kr_buf *out)
@@ -409,12 +389,12 @@ kr_mcp_write_permit(const struct kr_mcp *mcp, bool allow, const char *message, s
 	if (allow)
 		kr_buf_add(&text, mcp->input.at, mcp->input.n);
 	else
-		add_escaped(&text, message, n);
+		kr_json_escape(&text, message, n);
 	kr_buf_adds(&text, allow ? "}" : "\"}");
 	begin(mcp, "result", out);
 	add_modern(mcp, false, out);
 	kr_buf_adds(out, "\"content\":[{\"type\":\"text\",\"text\":\"");
-	add_escaped(out, text.data, text.len);
+	kr_json_escape(out, text.data, text.len);
 	kr_buf_adds(out, "\"}]}}");
 	out->overflow = out->overflow || text.overflow;
 }

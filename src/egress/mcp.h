@@ -15,6 +15,7 @@
 #define KR_EGRESS_MCP_H
 
 #include "base/buf.h"
+#include "egress/call.h"
 #include "egress/head.h"
 #include "egress/json.h"
 
@@ -52,9 +53,10 @@ struct kr_mcp {
 	/* CALL */
 	char tool[KR_MCP_WORD_BYTES + 1]; /* printable ASCII without a blank */
 	struct kr_json input;             /* an object of at most KR_ASK_INPUT_BYTES */
-	bool has_command; /* tool is Bash, and its input has one that can be read and is not too long */
+	bool has_command; /* the input has one that can be read and is not too long: for the grants */
 	char command[KR_ASK_COMMAND_BYTES];
 	size_t command_n;
+	enum kr_harness harness; /* of a hook (hook.h) */
 };
 
 void kr_mcp_read(const struct kr_mcp_fields *fields, const char *body, size_t n, struct kr_mcp *out);
@@ -66,5 +68,9 @@ void kr_mcp_write_permit(
 	const struct kr_mcp *mcp, bool allow, const char *message, size_t n, struct kr_buf *out);
 /* Whether it can be shown that it is being waited: it gave a token. seconds: so far. */
 bool kr_mcp_write_progress(const struct kr_mcp *mcp, const char *ask, int64_t seconds, struct kr_buf *out);
+
+/* For hook.c: into out->tool; and from out->input, where there is one that is meant without doubt. */
+bool kr_mcp_read_tool(const struct kr_json *name, struct kr_mcp *out);
+void kr_mcp_read_command(struct kr_mcp *out);
 
 #endif

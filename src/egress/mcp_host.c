@@ -12,11 +12,14 @@
  * kraft's bound, since only kraft says that an ask is open. What the tool is to be used with stays here and
  * goes back as it came.
  *
+ * An agent's hook (hook.h) goes the same way, and is shown nothing meanwhile: its client is kraft's own.
+ *
  * Whatever goes wrong is a denial, or an answer that does not come; neither is a permission.
  */
 #include <strings.h>
 
 #include "egress/form.h"
+#include "egress/hook.h"
 #include "egress/kraft_host.h"
 #include "egress/pump.h"
 
@@ -27,6 +30,7 @@ struct kr_mcp_call {
 	struct kr_mcp message;
 	char ask[sizeof(((struct kr_call *)0)->ask)]; /* that is open; "": none */
 	int64_t since_ms, sign_ms;                    /* of waiting; when the next sign of it is due */
+	bool is_hook;
 	bool streams;
 	bool is_closing; /* kraft is told that nobody waits */
 };
@@ -47,6 +51,15 @@ kr_is_mcp(const struct kr_head *head, const struct kr_destination *to)
 	return (head->method == KR_METHOD_POST || head->method == KR_METHOD_GET ||
 			   head->method == KR_METHOD_DELETE) &&
 		   to->target.port == 80 && to->path.n == sizeof(path) - 1 &&
+		   memcmp(to->path.at, path, to->path.n) == 0;
+}
+
+bool
+kr_is_hook(const struct kr_head *head, const struct kr_destination *to)
+{
+	static const char path[] = "/w/permission-hook";
+
+	return head->method == KR_METHOD_POST && to->target.port == 80 && to->path.n == sizeof(path) - 1 &&
 		   memcmp(to->path.at, path, to->path.n) == 0;
 }
 
@@ -103,10 +116,12 @@ copy_field(const struct kr_field *field, char out[KR_MCP_WORD_BYTES + 1])
 }
 
 struct kr_mcp_call *
-kr_mcp_call_new(const struct kr_head *head)
+kr_mcp_call_new(const struct kr_head *head, bool is_hook)
 {
 	struct kr_mcp_call *mcp = calloc(1, sizeof(*mcp));
 
+	if (mcp)
+		mcp->is_hook = is_hook;
 	for (size_t i = 0; mcp && i < head->n; i++) {
 		const struct kr_field *field = &head->fields[i];
 
@@ -171,12 +186,21 @@ give_json(struct kr_connection *connection, unsigned status, const struct kr_buf
 	give(connection, &out);
 }
 
-static void
-give_permit(struct kr_connection *connection, bool allow, const char *message, size_t n)
-{
-	kr_auto_buf struct kr_buf json = KR_BUF(KR_MCP_ANSWER_BYTES);
+enum decision { ALLOWED, DENIED, SILENT, OPEN, LATER };
 
-	kr_mcp_write_permit(&connection->call->mcp->message, allow, message, n, &json);
+static void
+give_decision(struct kr_connection *connection, enum decision decision, const char *message, size_t n)
+{
+	const struct kr_mcp_call *mcp = connection->call->mcp;
+	kr_auto_buf struct kr_buf json = KR_BUF(KR_MCP_ANSWER_BYTES);
+	const enum kr_hook_decision said = decision == ALLOWED  ? KR_HOOK_ALLOW
+									   : decision == SILENT ? KR_HOOK_SILENT
+															: KR_HOOK_DENY;
+
+	if (mcp->is_hook)
+		kr_hook_write(&mcp->message, said, message, n, &json);
+	else
+		kr_mcp_write_permit(&mcp->message, decision == ALLOWED, message, n, &json);
 	give_json(connection, 200, &json);
 }
 
@@ -195,7 +219,8 @@ ask_of(const struct kr_mcp *message)
 	call->has_command = message->has_command;
 	call->command_n = (uint32_t)command_n;
 	(void)snprintf(call->tool, sizeof(call->tool), "%s", message->tool);
-	(void)snprintf(call->route, sizeof(call->route), KR_MCP_ROUTE);
+	(void)snprintf(call->route, sizeof(call->route), "%s", message->harness ? KR_HOOK_ROUTE : KR_MCP_ROUTE);
+	call->harness = message->harness;
 	memcpy(call->text, message->command, command_n);
 	memcpy(call->text + command_n, message->input.at, message->input.n);
 	return call;
@@ -281,15 +306,23 @@ kr_mcp_call_take(struct kr_connection *connection)
 {
 	struct kr_worker_call *call = connection->call;
 	struct kr_mcp *message = &call->mcp->message;
+	char none[1] = "";
 	kr_auto_buf struct kr_buf json = KR_BUF(KR_MCP_ANSWER_BYTES);
 
-	kr_mcp_read(&call->mcp->fields, call->form ? call->form : "", call->form_n, message);
+	if (call->mcp->is_hook)
+		kr_hook_read(call->form ? call->form : none, call->form_n, message);
+	else
+		kr_mcp_read(&call->mcp->fields, call->form ? call->form : none, call->form_n, message);
 	if (message->kind == KR_MCP_CALL) {
 		call->call = ask_of(message);
 		if (call->call)
 			kr_connection_ask(connection);
 		else
 			kr_connection_refuse(connection, 503, "out of memory");
+		return;
+	}
+	if (call->mcp->is_hook) {
+		kr_connection_refuse(connection, message->status, message->why);
 		return;
 	}
 	if (message->kind == KR_MCP_CANCELLED)
@@ -309,7 +342,7 @@ show_sign(struct kr_connection *connection)
 	const int64_t now_ms = connection->egress->now_ms;
 	struct iovec part;
 
-	if (now_ms < mcp->sign_ms || !kr_side_is_clear(&connection->client))
+	if (mcp->is_hook || now_ms < mcp->sign_ms || !kr_side_is_clear(&connection->client))
 		return true;
 	mcp->sign_ms = now_ms + KR_ASK_SIGN_MS;
 	if (!mcp->streams)
@@ -348,14 +381,13 @@ kr_mcp_call_ready(struct kr_connection *connection, unsigned events)
 
 /* ---- kraft's answers ---- */
 
-enum decision { ALLOWED, DENIED, OPEN, LATER };
-
 /* text[0, *n): why it is denied, or the id. What is not understood is a denial. */
 static enum decision
 decision_of(const struct kr_mcp_call *mcp, const struct kr_answer *answer, const char *body,
 	const char **text, size_t *n)
 {
-	static const char allow[] = "allow", deny[] = "deny\n", later[] = "kraft cannot decide it now";
+	static const char allow[] = "allow", silent[] = "silent", deny[] = "deny\n",
+					  later[] = "kraft cannot decide it now";
 	const size_t bytes = answer->type == KR_ANSWER_CALL ? answer->bytes : 0;
 
 	*text = later;
@@ -367,6 +399,9 @@ decision_of(const struct kr_mcp_call *mcp, const struct kr_answer *answer, const
 	}
 	if (answer->status == 200 && bytes == sizeof(allow) - 1 && memcmp(body, allow, bytes) == 0)
 		return ALLOWED;
+	if (mcp->is_hook && answer->status == 200 && bytes == sizeof(silent) - 1 &&
+		memcmp(body, silent, bytes) == 0)
+		return SILENT;
 	if (answer->status == 200 && bytes > sizeof(deny) - 1 && memcmp(body, deny, sizeof(deny) - 1) == 0) {
 		*text = body + sizeof(deny) - 1;
 		*n = bytes - (sizeof(deny) - 1);
@@ -415,8 +450,6 @@ kr_mcp_call_answer(struct kr_connection *connection, const struct kr_answer *ans
 		begin_to_wait(connection, text, n);
 	else if (connection->client.watch.fd < 0)
 		kr_connection_end(connection, true);
-	else if (decision == ALLOWED)
-		give_permit(connection, true, NULL, 0);
 	else
-		give_permit(connection, false, text, n);
+		give_decision(connection, decision, text, n);
 }

@@ -246,6 +246,25 @@ kr_permit_grant(const char *command, size_t n, const char *branch)
 	return KR_GRANT_COUNT;
 }
 
+/* ---- names ---- */
+
+const char *
+kr_permit_name_of_tool(const char *harness, const char *tool, const char **also)
+{
+	static const struct {
+		const char *harness, *tool, *name, *also;
+	} known[] = { { "codex", "shell", "Bash", NULL }, { "codex", "apply_patch", "Write", "Edit" },
+		{ "cursor", "Shell", "Bash", NULL }, { "cursor", "Write", "Write", "Edit" } };
+
+	*also = NULL;
+	for (size_t i = 0; i < KR_COUNT(known); i++)
+		if (strcmp(known[i].harness, harness) == 0 && strcmp(known[i].tool, tool) == 0) {
+			*also = known[i].also;
+			return known[i].name;
+		}
+	return tool;
+}
+
 /* ---- the verdict ---- */
 
 static bool

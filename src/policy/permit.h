@@ -54,6 +54,12 @@ void kr_permit_decide(const struct kr_policy *policy, enum kr_permit_mode mode, 
 	const struct kr_permit_call *call, struct kr_permit_verdict *out);
 
 /*
+ * The name in the policy of a tool that an agent calls otherwise ("codex", "apply_patch"); *also: a second
+ * one, or NULL. A tool that is not known has its own.
+ */
+const char *kr_permit_name_of_tool(const char *harness, const char *tool, const char **also);
+
+/*
  * The grant that this command of Bash's is an instance of: one plain `git commit`, `git rebase` or `git
  * push`, in which a shell finds nothing to expand, and of a push only an update of `branch` (NULL: none).
  * KR_GRANT_COUNT when it is none.

@@ -93,16 +93,25 @@ note_progress(struct kr_calls *calls, const struct kr_call *call, struct kr_call
 
 /* ---- whether a tool may be used ---- */
 
+const char *
+kr_calls_tool(const struct kr_call *call, const char **also)
+{
+	return kr_permit_name_of_tool(kr_harness_name((enum kr_harness)call->harness), call->tool, also);
+}
+
 void
 kr_calls_judge(const struct kr_calls *calls, const struct kr_policy *policy, const struct kr_call *call,
 	struct kr_permit_verdict *out)
 {
-	const struct kr_permit_call want = { .tool = call->tool,
+	const char *second;
+	struct kr_permit_call want = { .tool = kr_calls_tool(call, &second),
 		.command = call->has_command ? call->text : NULL,
 		.command_n = call->command_n,
 		.branch = calls->branch };
+	const struct kr_strs also = { .v = &second, .n = 1 };
 
-	kr_permit_decide(policy, KR_PERMIT_PROMPT, true, &want, out);
+	want.also = second ? &also : NULL;
+	kr_permit_decide(policy, call->harness ? KR_PERMIT_ENFORCE : KR_PERMIT_PROMPT, true, &want, out);
 }
 
 void
@@ -120,9 +129,10 @@ static int
 record_permit(
 	struct kr_calls *calls, const struct kr_call *call, const char *node, const struct kr_permit_verdict *v)
 {
-	json_t *said =
-		json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s*}", "session_id", calls->session, "node_id", node, "tool",
-			call->tool, "decision", kr_permit_name(v->permit), "reason", v->reason, "grant", v->grant);
+	const char *also, *harness = call->harness ? kr_harness_name((enum kr_harness)call->harness) : NULL;
+	json_t *said = json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s*, s:s*, s:s*}", "session_id", calls->session,
+		"node_id", node, "tool", kr_calls_tool(call, &also), "decision", kr_permit_name(v->permit), "reason",
+		v->reason, "grant", v->grant, "harness", harness, "cli_tool", harness ? call->tool : NULL);
 	kr_auto_free char *data = said ? json_dumps(said, JSON_COMPACT) : NULL;
 	struct kr_event event = { .ms = kr_now_ms(),
 		.type = "permission_decision",
@@ -139,6 +149,11 @@ void
 kr_calls_permit(struct kr_calls *calls, const struct kr_call *call, const char *node,
 	const struct kr_permit_verdict *verdict, struct kr_call_answer *answer)
 {
+	if (verdict->permit == KR_PERMIT_SILENT) {
+		answer->status = 200;
+		kr_buf_adds(&answer->body, "silent");
+		return;
+	}
 	if (calls->permits >= KR_PERMITS_MAX) {
 		kr_calls_decide(answer, false, "kraft denies it: this session has asked often enough");
 		return;

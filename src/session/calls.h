@@ -44,12 +44,14 @@ void kr_calls_refuse(struct kr_call_answer *answer, const char *what, const char
 
 /* ---- whether a tool may be used ---- */
 
+/* The call's tool by its name in the policy; *also: a second one, NULL: none. */
+const char *kr_calls_tool(const struct kr_call *call, const char **also);
 void kr_calls_judge(const struct kr_calls *calls, const struct kr_policy *policy, const struct kr_call *call,
 	struct kr_permit_verdict *out);
 /* The answer's body as egress/call.h has it. why: of a denial. */
 void kr_calls_decide(struct kr_call_answer *answer, bool allow, const char *why);
-/* {session_id, node_id, tool, decision, reason, grant}; node NULL: none. An allow that cannot be recorded is
- * none. */
+/* {session_id, node_id, tool, decision, reason, grant}, of a hook harness and cli_tool; node NULL: none. An
+ * allow that cannot be recorded is none. No opinion is not recorded. */
 void kr_calls_permit(struct kr_calls *calls, const struct kr_call *call, const char *node,
 	const struct kr_permit_verdict *verdict, struct kr_call_answer *answer);
 

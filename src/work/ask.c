@@ -184,10 +184,11 @@ open_ask(struct kr_work *work, const char *node, const struct kr_calls *calls, c
 	struct kr_call_answer *answer)
 {
 	const uint64_t now = kr_now_ms();
+	const char *also;
 	const struct kr_ask_row ask = { .id = random_id(work->arena),
 		.item = calls->item,
 		.session = calls->session,
-		.tool = call->tool,
+		.tool = kr_calls_tool(call, &also),
 		.input = call->text + call->command_n,
 		.state = KR_ASK_OPEN,
 		.ms = now,

@@ -269,6 +269,39 @@ out = {k: ask(*v)['answer'] for k, v in asked.items()}""")
     t.works(answer["behavior"] == "deny" and "cannot be resolved" in answer["message"], "a policy that does not load denies", answer)
 
 
+@promise("CHN-02 CHAN-09", "an agent's hook asks by the worker's kraft: its tools by their names in the policy, no opinion where there is no list, a person where the policy says so")
+def _(t):
+    hook = """
+def hook(harness, tool, input, **more):
+    p = subprocess.run(['/opt/kraft/bin/kraft', 'admin', 'permission-hook', harness], input=json.dumps(dict({'session_id': 'x', 'cwd': '/', 'tool_name': tool, 'tool_input': input}, **more)).encode(), capture_output=True, timeout=60)
+    return [p.returncode, p.stdout.decode(), p.stderr.decode()]
+"""
+    desk = Desk({"deny_tools": ["Edit"], "ask_tools": ["Read"], "grants": ["git-commit"]})
+    found = desk.do(hook + """
+out = [hook('codex', 'shell', {'command': 'ls'}), hook('codex', 'apply_patch', {'command': '*** x'}), hook('codex', 'shell', {'command': 'git commit -m x'}), hook('cursor', 'Shell', {'command': 'git commit -m x'}), hook('cursor', 'Write', {}), hook('cursor', 'Grep', {}),
+       hook('codex', 'a b', {}), hook('codex', 'Bash', []), hook('codex', 'Bash', {'x': 'y' * 300000})]""")
+    t.works(all(f[0] == 0 and f[1].count("\n") == 1 for f in found), "one object each", found)
+    said = [json.loads(f[1]) for f in found]
+    codex = [(s.get("hookSpecificOutput") or {}).get("permissionDecision") for s in said]
+    t.works(codex == [None, "deny", "allow", None, None, None, "deny", "deny", "deny"] and said[0] == {}, "codex", said)
+    t.works("deny_tools" in said[1]["hookSpecificOutput"]["permissionDecisionReason"], "and why", said[1])
+    t.works([s.get("permission") for s in said[3:6]] == ["allow", "deny", None] and said[5] == {}, "cursor", said)
+    t.works([(d["tool"], d["decision"], d["harness"], d["cli_tool"], d.get("grant")) for d in desk.decisions()] == [("Write", "deny", "codex", "apply_patch", None), ("Bash", "allow", "codex", "shell", "git-commit"),
+            ("Bash", "allow", "cursor", "Shell", "git-commit"), ("Write", "deny", "cursor", "Write", None)], "on record", desk.decisions())
+    for word, want in (("allow", "allow"), ("deny", "deny")):
+        n = desk.tell(hook + "out = hook('codex', 'Read', {'path': 'x'})")
+        one = desk.open_asks()[0]
+        time.sleep(1.5)
+        t.works(one["tool"] == "Read" and desk.kraft("item", word, one["id"], "--note", "so").code == 0, "a person is asked", one)
+        answer = json.loads(desk.answer(n)[1])["hookSpecificOutput"]
+        t.works(answer["permissionDecision"] == want and (want == "allow" or "so" in answer["permissionDecisionReason"]), "and " + word + "s", answer)
+    n = desk.tell(hook + "out = hook('cursor', 'Read', {'path': 'x'})")
+    desk.open_asks()
+    os.kill(desk.egress(), signal.SIGKILL)
+    answer = desk.answer(n)
+    t.works(answer[0] == 0 and json.loads(answer[1])["permission"] == "deny", "when the way out dies it is denied", answer)
+
+
 @promise("CHN-09 ITM-03", "a person who is not looking is told that a worker asks; the board says it; the item's host stays its only host")
 def _(t):
     desk = Desk({"ask_tools": ["Bash"]})

@@ -91,7 +91,7 @@ def _(t):
         t.works([(e["task"], e["session_id"], e["item"]) for e in events_of] == [(k, item["session"], item["id"]) for k in (1, 2, 3)], "events plan_progress", events_of)
         none = [worker.shim("view", "threads"), worker.shim("view", "threads", "--open"), worker.shim("item", "retry", "--steer", "x")]
         t.works([x["code"] for x in none] == [1, 1, 1] and "no review threads" in none[0]["err"] and "cannot act on its own work item" in none[2]["err"], "what there is not", none)
-        absent = [worker.shim(*words) for words in (("view", "diff"), ("view", "compare"), ("view", "events", "-f"), ("item", "approve"), ("admin", "permission-hook", "codex"))]
+        absent = [worker.shim(*words) for words in (("view", "diff"), ("view", "compare"), ("view", "events", "-f"), ("item", "approve"), ("item", "allow", "a1"))]
         t.works(all(x["code"] == 2 and x["out"] == "" for x in absent), "is not available", absent)
     t.works(routes(home) == [], "and nothing of that was refused")
     other = site_home()
@@ -194,7 +194,7 @@ def _(t):
     home = policy(["*", "kraft", "kraft:80", "kraft:443"])
     with Caller(home) as worker:
         before, asked = len(lab.conns), len(lab.names.asked)
-        api = ["/", "/w", "/w/", "/w/approve", "/w/reject", "/w/skip", "/w/answer", "/w/permission-hook", "/w/show/", "/w/show/x", "/w//show", "//w/show", "/W/show", "/w/SHOW", "/w/%73how", "/w/show%00", "/w/./show", "/w/x/../show",
+        api = ["/", "/w", "/w/", "/w/approve", "/w/reject", "/w/skip", "/w/answer", "/w/permission-hook/", "/w/show/", "/w/show/x", "/w//show", "//w/show", "/W/show", "/w/SHOW", "/w/%73how", "/w/show%00", "/w/./show", "/w/x/../show",
                "/w/show;x", "/mcp/", "/MCP", "/api/health", "/api/work-items", "/api/work-items/1/approve", "/api/work-items/1/progress", "/api/gates/1/approve", "/api/worker-sessions/1/permission-hook", "/api/server/stop"]
         answers = worker.do("out = each(lambda p: post(p, 'task=1'), paths, 4)", paths=api)
         t.attack(all(is_refusal(answers[p]) for p in api), "403 for each path", {p: a for p, a in answers.items() if not is_refusal(a)})

@@ -257,7 +257,7 @@ def call(words, *answers, **options):
     del asked[:]
     t = threading.Thread(target=serve, args=(answers,), daemon=True)
     t.start()
-    p = subprocess.run(["/opt/kraft/bin/kraft"] + words, stdin=subprocess.DEVNULL, capture_output=True, **options)
+    p = subprocess.run(["/opt/kraft/bin/kraft"] + words, input=options.pop("stdin", b""), capture_output=True, **options)
     if answers and p.returncode != 2:
         t.join(10)
     return [p.returncode, p.stdout.decode(), p.stderr.decode(), list(asked)]
@@ -302,9 +302,10 @@ def shim_escapes():
 @test("CHN-02 a call that is written wrong is 2 and asks nobody; what is not there says so")
 def shim_usage():
     wrong = ["", "item progress", "item progress x", "item progress 1 2 3", "item reply 1", "item reply --body x", "item reply 1 --body", "item reply 1 2 --body x",
-             "item reply 1 --body x --body y", "item reply 1 --body x --claim done", "view events --after", "view events --after x", "view events --after -1", "view threads --open=1", "view show a b"]
+             "item reply 1 --body x --body y", "item reply 1 --body x --claim done", "view events --after", "view events --after x", "view events --after -1", "view threads --open=1", "view show a b",
+             "admin permission-hook", "admin permission-hook claude", "admin permission-hook codex cursor"]
     absent = ["item", "view", "frob", "item list", "item create x", "item approve", "view diff", "view compare", "view logs", "view events -f", "view events --follow", "view show --token x",
-              "run true", "admin start", "admin permission-hook cursor", "--frob x", "item progress -1"]
+              "run true", "admin start", "--frob x", "item progress -1"]
     out = with_fake_kraft("for words in %r:\n    out[words] = call(words.split(' ') if words else [], good('{}'))\nout['?'] = [len(asked)]" % (wrong + absent))
     for words in wrong:
         code, said, err, asked = out[words]
@@ -313,7 +314,7 @@ def shim_usage():
     for words in absent:
         code, said, err, asked = out[words]
         equal((code, said, asked), (2, "", []), (words, err))
-        truth(err.count("\n") == 1 and ("is not available in a sandbox\n" in err or "is not part of this kraft yet" in err), (words, err))
+        truth(err.count("\n") == 1 and "is not available in a sandbox\n" in err, (words, err))
     equal(out["?"], [0])
     out = with_fake_kraft("for w in ('--help', 'help', '--version'): out[w] = call([w])")
     truth(out["--help"] == out["help"] and out["help"][0] == 0 and out["help"][1].startswith("usage: kraft item progress"), out)
@@ -345,6 +346,46 @@ for name, bytes in {'nothing': '', 'no http': 'hello\r\n\r\n', 'no length': 'HTT
     equal((out["short"][0], "broke off" in out["short"][2]), (1, True), out["short"])
     for name, (code, said, err, _) in [(k, v) for k, v in out.items() if k.startswith("bad ")]:
         equal((code, said, err.startswith("kraft: ")), (1, "", True), (name, err))
+
+
+@test("CHN-02 CHAN-09 the permission hook prints kraft's answer, or else exactly one denial with a reason; its status is 0")
+def shim_hook():
+    out = with_fake_kraft(r"""
+hook = '{"tool_name":"Bash","tool_input":{"command":"a & b=c \u00e4"}}'
+word = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"x"}}\n'
+for harness in ('codex', 'cursor'):
+    words = ['admin', 'permission-hook', harness]
+    answers = {'good': good(word), 'silent': good('{}\n'), 'in pieces': list(good(word)), 'flag': good('{}\n'), '500': good(word, '500 Internal Server Error'), '403': good('kraft: no\n', '403 Forbidden'), '202': good(word, '202 Accepted'),
+               'garbage': 'hello\r\n\r\n', 'nothing': '', 'half': good(word)[:-9], 'empty': good(''), 'text': good('allow\n'), 'two': good(word + word), 'no end': good(word[:-1]), 'list': good('[]\n'),
+               'no length': 'HTTP/1.1 200 OK\r\n\r\n' + word, 'long': good('{"a":"' + 'x' * 200000 + '"}\n'), 'half json': good('{"hookSpecificOutput":{\n')}
+    for name, answer in answers.items():
+        out[harness + ' ' + name] = call(words + (['--fail-closed'] if name == 'flag' else []), answer, stdin=hook.encode())
+    out[harness + ' closed'] = call(words, stdin=b'x' * 300000)
+server.close()
+for harness in ('codex', 'cursor'):
+    out[harness + ' away'] = call(['admin', 'permission-hook', harness], stdin=hook.encode())
+""")
+    import urllib.parse
+    word = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"x"}}\n'
+    for name, (code, said, err, asked) in out.items():
+        harness, _, case = name.partition(" ")
+        equal(code, 0, (name, said, err))
+        if case in ("good", "in pieces"):
+            equal(said, word, name)
+            equal(urllib.parse.parse_qs(asked[0][1], strict_parsing=True), {"harness": [harness], "stdin": ['{"tool_name":"Bash","tool_input":{"command":"a & b=c \u00e4"}}']}, name)
+            equal(asked[0][0][0], "POST http://kraft/w/permission-hook HTTP/1.1", name)
+        elif case in ("silent", "flag"):
+            equal(said, "{}\n", name)
+        else:
+            truth(said.count("\n") == 1, (name, said))
+            denial = json.loads(said)
+            if harness == "codex":
+                equal((set(denial), set(denial["hookSpecificOutput"]), denial["hookSpecificOutput"]["permissionDecision"], denial["hookSpecificOutput"]["hookEventName"]),
+                      ({"hookSpecificOutput"}, {"hookEventName", "permissionDecision", "permissionDecisionReason"}, "deny", "PreToolUse"), name)
+                truth(denial["hookSpecificOutput"]["permissionDecisionReason"].startswith("Kraft: "), denial)
+            else:
+                equal((set(denial), denial["permission"]), ({"permission", "agent_message", "user_message"}, "deny"), name)
+                truth(denial["agent_message"].startswith("Kraft: "), denial)
 
 
 # ---- what the command starts with ----

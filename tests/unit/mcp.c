@@ -246,6 +246,8 @@ a_call_is_read(void **state)
 	(void)read_old(CALL("{\"tool_name\":\"Bash\",\"input\":{\"command\":\"a\\u0000b\"}}"), &mcp);
 	assert_true(mcp.kind == KR_MCP_CALL && !mcp.has_command);
 	(void)read_old(CALL("{\"tool_name\":\"Shell\",\"input\":{\"command\":\"a\"}}"), &mcp);
+	assert_true(mcp.kind == KR_MCP_CALL && mcp.has_command); /* whose command it is, is the policy's to say */
+	(void)read_old(CALL("{\"tool_name\":\"Bash\",\"input\":{\"command\":[\"a\"]}}"), &mcp);
 	assert_true(mcp.kind == KR_MCP_CALL && !mcp.has_command);
 	(void)read_old("{\"jsonrpc\":\"2.0\",\"id\":\"i\",\"method\":\"tools/"
 				   "call\",\"params\":{\"_meta\":{\"progressToken\":7},\"name\":\"permission_"
