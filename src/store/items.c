@@ -137,9 +137,11 @@ int
 kr_store_mark_add(struct kr_store *store, const char *item, const struct kr_mark_row *r, struct kr_error *err)
 {
 	return kr_rows_change(store, "cannot record what became of it", err,
-			   "INSERT INTO marks (item, run, path, kind, session, note, ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
-			   "?7)",
-			   "titttti", item, r->run, r->path, r->kind, r->session, r->note, (int64_t)r->ms) < 0
+			   "INSERT INTO marks (item, run, path, kind, session, note, ms, fingerprint) VALUES (?1, ?2, "
+			   "?3, ?4, "
+			   "?5, ?6, ?7, ?8)",
+			   "tittttit", item, r->run, r->path, r->kind, r->session, r->note, (int64_t)r->ms,
+			   r->fingerprint) < 0
 			   ? -1
 			   : 0;
 }
@@ -156,6 +158,7 @@ read_mark(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 		.note = kr_rows_text(arena, s, 3),
 		.run = sqlite3_column_int64(s, 4),
 		.ms = (uint64_t)sqlite3_column_int64(s, 5),
+		.fingerprint = kr_rows_text(arena, s, 6),
 	};
 }
 
@@ -166,7 +169,8 @@ kr_store_marks(struct kr_arena *arena, struct kr_store *store, const char *item,
 	struct kr_rows rows;
 
 	if (kr_rows_read(arena, store, err, sizeof(*out->v), &rows, read_mark,
-			"SELECT path, kind, session, note, run, ms FROM marks WHERE item = ?1 ORDER BY n", "t", item) < 0)
+			"SELECT path, kind, session, note, run, ms, fingerprint FROM marks WHERE item = ?1 ORDER BY n",
+			"t", item) < 0)
 		return -1;
 	*out = (struct kr_mark_rows){ rows.v, rows.n };
 	return 0;

@@ -65,6 +65,7 @@ int kr_store_dependencies(struct kr_arena *arena, struct kr_store *store, const 
 struct kr_mark_row {
 	const char *path, *kind;
 	const char *session, *note; /* NULL: none */
+	const char *fingerprint;    /* of a failure; NULL: none is known */
 	int64_t run;
 	uint64_t ms;
 };

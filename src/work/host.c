@@ -197,6 +197,7 @@ end_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s
 		.kind = kr_mark_name(outcome->kind),
 		.session = s->id,
 		.note = outcome->reason,
+		.fingerprint = outcome->kind == KR_MARK_FAILED ? outcome->fingerprint : NULL,
 		.run = h->v.row.run,
 		.ms = kr_now_ms(),
 	};
@@ -255,16 +256,20 @@ ask_person(struct hosting *h, struct kr_error *err)
 {
 	const struct kr_work_view *v = &h->v;
 	const struct kr_node *node = &v->chain.nodes[v->next.node];
+	const char *reason;
 
 	if (v->next.kind == KR_NEXT_GATE) {
 		h->v.row.steer = NULL;
 		return set_status(h, KR_STATUS_NEEDS_HUMAN, "gate", node->id, node->message ? node->message : "",
 			"gate_requested", json_pack("{s:s, s:s}", "gate", node->id, "node_id", node->id), err);
 	}
-	return set_status(h, KR_STATUS_NEEDS_HUMAN, kr_stop_name(v->next.stop), v->next.path,
-		last_note(v, v->next.path), "work_item_needs_human",
-		json_pack("{s:s, s:s, s:s}", "node_id", node->id, "kind", kr_stop_name(v->next.stop), "reason",
-			last_note(v, v->next.path)),
+	reason = last_note(v, v->next.path);
+	if (v->next.stop == KR_STOP_STUCK)
+		reason = kr_arena_printf(h->work->arena, "it fails as it did before the repair: %s", reason);
+	return set_status(h, KR_STATUS_NEEDS_HUMAN, kr_stop_name(v->next.stop), v->next.path, reason,
+		"work_item_needs_human",
+		json_pack(
+			"{s:s, s:s, s:s}", "node_id", node->id, "kind", kr_stop_name(v->next.stop), "reason", reason),
 		err);
 }
 

@@ -88,6 +88,7 @@ struct kr_work_outcome {
 	enum kr_mark_kind kind;
 	bool was_paused;
 	const char *reason;
+	const char *fingerprint; /* FAILED: how; NULL: not known */
 };
 /* Blocks; *stop is looked at between waits: when it is set, the task is ended. -1 only when nothing can be
  * recorded. */

@@ -85,6 +85,7 @@ find_next(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
 
 	for (size_t i = 0; i < v->marks.n; i++) {
 		marks[i].path = v->marks.v[i].path;
+		marks[i].fingerprint = v->marks.v[i].fingerprint;
 		if (!kr_mark_from_name(v->marks.v[i].kind, &marks[i].kind))
 			return kr_fail(err, KR_E_SYSTEM, "the store has a record '%s' that this kraft does not know",
 				v->marks.v[i].kind);

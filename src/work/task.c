@@ -22,6 +22,7 @@
 #include "run/where.h"
 #include "session/log.h"
 #include "work/brief.h"
+#include "work/fingerprint.h"
 
 enum { LOOK_MS = 200, GRACE_MS = 10000 };
 
@@ -59,17 +60,17 @@ worker_words(struct kr_arena *arena, const char *json)
 	return n ? words : NULL;
 }
 
-/* The end of what a session printed; "" when there is nothing, or it cannot be read any more. */
+/* The last `max` bytes of what a session printed; "" when there is nothing, or it cannot be read any more. */
 static const char *
-tail_of(struct kr_work *work, const char *session)
+tail_of(struct kr_work *work, const char *session, size_t max)
 {
 	const char *folder =
 		kr_arena_printf(work->arena, "%s/sessions/%s", work->host.places.run_dir, session ? session : "");
 	kr_auto_fd int fd = session ? kr_path_open(folder, O_RDONLY | O_DIRECTORY, NULL) : -1;
-	char *bytes = kr_arena_alloc(work->arena, KR_BRIEF_TAIL + 1);
-	size_t n = fd < 0 ? 0 : kr_log_tail(fd, bytes, KR_BRIEF_TAIL);
+	char *bytes = kr_arena_alloc(work->arena, max + 1);
+	size_t n = fd < 0 ? 0 : kr_log_tail(fd, bytes, max);
 
-	(void)kr_brief_tail(bytes, bytes, n, n == KR_BRIEF_TAIL);
+	(void)kr_brief_tail(bytes, bytes, n, n == max);
 	return bytes;
 }
 
@@ -97,7 +98,7 @@ add_failures(
 			.path = failed[i].task->path,
 			.command = command_of(failed[i].task, repo),
 			.reason = failed[i].mark->note,
-			.output = tail_of(work, failed[i].mark->session),
+			.output = tail_of(work, failed[i].mark->session, KR_BRIEF_TAIL),
 		};
 	brief->failures = list;
 	brief->left_out = n - brief->failure_count;
@@ -398,6 +399,18 @@ judge_exit(struct kr_work *work, const struct kr_work_task *t, const struct repo
 			work->arena, "exit code %d; 'kraft view logs %s' has what it said", report->status, t->session);
 }
 
+/* said: by its result file. */
+static const char *
+fingerprint(struct kr_work *work, const struct kr_work_task *t, const struct report *report, const char *said)
+{
+	char line[KR_FINGERPRINT_LINE + 1];
+
+	kr_fingerprint_line(line, said, strlen(said));
+	return kr_fingerprint(work->arena,
+		kr_arena_printf(work->arena, "%d %d %s", report->status, report->done.signal, line),
+		tail_of(work, t->session, KR_FINGERPRINT_TAIL));
+}
+
 static int
 judge(struct kr_work *work, const struct kr_work_task *t, const struct running *r,
 	const struct launch *launch, const struct report *report, struct kr_work_outcome *out,
@@ -422,6 +435,8 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 		return -1;
 	if (!has_result)
 		judge_exit(work, t, report, out);
+	if (out->kind == KR_MARK_FAILED)
+		out->fingerprint = fingerprint(work, t, report, has_result ? out->reason : "");
 	return 0;
 }
 

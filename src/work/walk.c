@@ -50,8 +50,11 @@ struct position {
 	size_t node; /* node_count: all is done */
 	enum phase phase;
 	size_t step;
-	size_t reached;          /* the node's main step that it came to */
-	int got[KR_CHAIN_TASKS]; /* of the step's tasks: a mark's kind, or NONE */
+	size_t reached;                         /* the node's main step that it came to */
+	int got[KR_CHAIN_TASKS];                /* of the step's tasks: a mark's kind, or NONE */
+	const char *how[KR_CHAIN_TASKS];        /* and its fingerprint */
+	const struct kr_chain_step *before;     /* the main step that failed last; NULL: none can be compared */
+	const char *before_how[KR_CHAIN_TASKS]; /* its tasks' fingerprints; NULL: that one did not fail */
 	unsigned cycles[KR_CHAIN_NODES], rejections[KR_CHAIN_NODES];
 	bool is_recovered[KR_CHAIN_NODES];
 	enum kr_stop stop;
@@ -126,10 +129,30 @@ pass_step(struct position *p)
 		go_to(p, p->node, MAIN, 0); /* mended: measured again */
 }
 
+/* How the main step failed, kept for the next time it does; whether it is as before. */
+static bool
+fails_as_before(struct position *p)
+{
+	const struct kr_chain_step *step = step_of(p);
+	bool is_same = p->before == step, is_known = true;
+
+	for (size_t i = 0; i < step->task_count; i++) {
+		const char *how = p->got[i] == KR_MARK_FAILED ? p->how[i] : NULL, *before = p->before_how[i];
+
+		is_known = is_known && (how || p->got[i] != KR_MARK_FAILED);
+		is_same = is_same && (how && before ? strcmp(how, before) == 0 : how == before);
+		p->before_how[i] = how;
+	}
+	p->before = is_known ? step : NULL;
+	return is_same && is_known;
+}
+
+/* Between two failures of a node that has begun its fix loop lies one repair of it. */
 static void
 fail_step(struct position *p, const char *path)
 {
 	const struct kr_node *node = node_of(p);
+	const bool is_stuck = p->phase == MAIN && fails_as_before(p) && p->cycles[p->node];
 
 	if (p->phase == FIX)
 		stop(p, KR_STOP_FAILED, path);
@@ -137,6 +160,10 @@ fail_step(struct position *p, const char *path)
 		p->is_recovered[p->node] = true;
 		go_to(p, p->node, RECOVERY, 0);
 	} else if (p->cycles[p->node] < cycles_max(p, node)) {
+		if (is_stuck) {
+			stop(p, KR_STOP_STUCK, path);
+			return;
+		}
 		p->cycles[p->node]++;
 		go_to(p, p->node, FIX, 0);
 	} else
@@ -289,6 +316,7 @@ end_task(struct position *p, const struct kr_work_mark *mark)
 	for (size_t i = 0; i < step->task_count; i++)
 		if (strcmp(step->tasks[i].path, mark->path) == 0 && p->got[i] == NONE) {
 			p->got[i] = (int)mark->kind;
+			p->how[i] = mark->fingerprint;
 			judge_step(p);
 			return true;
 		}

@@ -4,8 +4,9 @@
  * added, so an item is its log, and whoever picks it up after a crash comes to the same answer.
  *
  * A node's tasks run step by step. When a step fails: the node's recovery steps once, then its fix loop,
- * after each of which the node begins again; then the item stops. A rejected gate leads back to the node that
- * it names, a retry to what it names; both clear what was counted from there on (ITM-02 to ITM-04).
+ * after each of which the node begins again; then the item stops. It stops sooner, as stuck, when after a
+ * repair of the fix loop the same tasks fail as they did before it. A rejected gate leads back to the node
+ * that it names, a retry to what it names; both clear what was counted from there on (ITM-02 to ITM-04).
  */
 #ifndef KR_WORK_WALK_H
 #define KR_WORK_WALK_H
@@ -40,11 +41,13 @@ bool kr_mark_from_name(const char *name, enum kr_mark_kind *out);
 struct kr_work_mark {
 	const char *path; /* canonical, config/chain.h */
 	enum kr_mark_kind kind;
+	const char *fingerprint; /* FAILED: how it did (work/fingerprint.h); NULL: not known, so like no other */
 };
 
 /* kind, name in the store and in JSON */
 #define KR_STOPS(X)         \
 	X(FAILED, "failed")     \
+	X(STUCK, "stuck")       \
 	X(CAP, "cap")           \
 	X(CONFIG, "config")     \
 	X(QUESTION, "question") \

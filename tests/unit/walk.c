@@ -71,7 +71,7 @@ describe(struct kr_arena *arena, const struct kr_chain *chain, const struct kr_n
 
 enum { MARKS_MAX = 400 };
 
-/* "make.one.a=done gate=approved" */
+/* "make.one.a=done gate=approved"; "check.main.t=failed:x": with the fingerprint x */
 static size_t
 read_marks(struct kr_arena *arena, const char *text, struct kr_work_mark marks[MARKS_MAX])
 {
@@ -85,6 +85,9 @@ read_marks(struct kr_arena *arena, const char *text, struct kr_work_mark marks[M
 			continue;
 		assert_non_null(sign);
 		*sign = '\0';
+		marks[n].fingerprint = strchr(sign + 1, ':');
+		if (marks[n].fingerprint)
+			*(char *)marks[n].fingerprint++ = '\0';
 		assert_true(kr_mark_from_name(sign + 1, &marks[n].kind));
 		marks[n++].path = word;
 	}
@@ -108,6 +111,9 @@ next_of(struct kr_arena *arena, const struct kr_chain *chain, const char *text)
 #define F "check.main.t=failed "
 #define RECOVERED F "check.on_failure.main.r=done "
 #define FIXED "check.fix_loop.main.f=done "
+#define FX "check.main.t=failed:x "
+#define FY "check.main.t=failed:y "
+#define MENDED FX "check.on_failure.main.r=done " FX FIXED /* its first attempt is spent */
 
 static void
 marks_lead_to_what_comes_next(void **state)
@@ -135,6 +141,20 @@ marks_lead_to_what_comes_next(void **state)
 		{ MADE F "check.on_failure.main.r=failed", "run check.fix_loop.main.f" },
 		{ MADE RECOVERED F "check.fix_loop.main.f=failed", "stop failed check.fix_loop.main.f" },
 		{ MADE F "check.on_failure.main.r=config_error", "stop config check.on_failure.main.r" },
+		/* the same failure after a repair of the fix loop as before it */
+		{ MADE FX "check.on_failure.main.r=done " FX, "run check.fix_loop.main.f" },
+		{ MADE MENDED FX, "stop stuck check.main.t" },
+		{ MADE MENDED FY, "run check.fix_loop.main.f" },
+		{ MADE MENDED FY FIXED FX, "stop cap check.main.t" }, /* the attempts are spent, whatever it is */
+		{ MADE MENDED FY FIXED FY, "stop cap check.main.t" },
+		{ MADE MENDED F, "run check.fix_loop.main.f" },
+		{ MADE RECOVERED FX FIXED F FIXED FX, "stop cap check.main.t" },
+		{ MADE FX "check.on_failure.main.r=failed:x " FIXED FX, "stop stuck check.main.t" },
+		{ MADE MENDED "check.main.t=config_error", "stop config check.main.t" },
+		{ MADE MENDED FX "check=retried " FX, "run check.on_failure.main.r" },
+		{ MADE MENDED FX "check=retried " MENDED, "run check.main.t" },
+		{ MADE MENDED FX "check=skipped", "gate gate" },
+		{ MADE MENDED "check.main.t=done gate=rejected " MADE FX, "run check.on_failure.main.r" },
 		/* what nothing useful ran for spends no attempt (ITM-02) */
 		{ MADE "check.main.t=config_error", "stop config check.main.t" },
 		/* gates (ITM-03) */
@@ -249,12 +269,13 @@ roll(const struct kr_chain *chain, const struct kr_next *next, unsigned *seed, s
 {
 	static const enum kr_mark_kind ends[] = { KR_MARK_DONE, KR_MARK_DONE, KR_MARK_DONE, KR_MARK_CONCERNS,
 		KR_MARK_FAILED, KR_MARK_FAILED, KR_MARK_QUESTION, KR_MARK_CONFIG, KR_MARK_CAPPED, KR_MARK_UNKNOWN };
+	static const char *const hows[] = { NULL, "x", "x", "y" };
 	const char *path = paths[dice(seed, KR_COUNT(paths))];
 
 	switch (next->kind) {
 	case KR_NEXT_RUN:
 		*mark = (struct kr_work_mark){ next->tasks[dice(seed, (unsigned)next->task_count)]->path,
-			ends[dice(seed, KR_COUNT(ends))] };
+			ends[dice(seed, KR_COUNT(ends))], hows[dice(seed, KR_COUNT(hows))] };
 		return true;
 	case KR_NEXT_GATE:
 		*mark = (struct kr_work_mark){ chain->nodes[next->node].id,
@@ -273,14 +294,37 @@ roll(const struct kr_chain *chain, const struct kr_next *next, unsigned *seed, s
 	}
 }
 
+static bool
+is_failure(const struct kr_work_mark *mark, const char *how)
+{
+	return strcmp(mark->path, "check.main.t") == 0 && mark->kind == KR_MARK_FAILED && mark->fingerprint &&
+		   (!how || strcmp(mark->fingerprint, how) == 0);
+}
+
+/* The newest marks: it failed (its recovery failed as well, perhaps), was mended, and fails in the same way.
+ */
+static bool
+fails_again(const struct kr_work_mark *marks, size_t n)
+{
+	size_t before = n >= 3 ? n - 3 : 0;
+
+	if (before && strcmp(marks[before].path, "check.on_failure.main.r") == 0)
+		before--;
+	return n >= 3 && is_failure(&marks[before], NULL) &&
+		   is_failure(&marks[n - 1], marks[before].fingerprint) &&
+		   strcmp(marks[n - 2].path, "check.fix_loop.main.f") == 0 &&
+		   (marks[n - 2].kind == KR_MARK_DONE || marks[n - 2].kind == KR_MARK_CONCERNS);
+}
+
 /* Whatever happens and whatever a person may say, the log stays one that can be replayed, no task is asked
  * for that has its mark, no gate is passed without a person's mark, and a walk that is left alone comes to an
- * end. */
+ * end. It stops as stuck exactly when a repair changed nothing and attempts were left. */
 static void
 random_walks_never_get_lost(void **state)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	struct kr_chain chain = parse(&arena);
+	size_t stuck = 0;
 
 	(void)state;
 	for (unsigned run = 0; run < 4000; run++) {
@@ -298,6 +342,10 @@ random_walks_never_get_lost(void **state)
 			assert_true(next.kind != KR_NEXT_RUN || next.task_count > 0);
 			assert_true(next.kind != KR_NEXT_STOP || (next.stop != KR_STOP_NONE && next.path));
 			assert_true(next.kind != KR_NEXT_COMPLETE || approvals > 0);
+			if ((next.kind == KR_NEXT_STOP && next.stop == KR_STOP_STUCK) !=
+				(fails_again(marks, n) && next.cycle < next.cycles_max))
+				fail_msg("run %u, mark %zu: %s", run, n, describe(&here, &chain, &next));
+			stuck += next.kind == KR_NEXT_STOP && next.stop == KR_STOP_STUCK;
 			alone = next.kind == KR_NEXT_RUN ? alone + 1 : 0;
 			assert_true(alone < 60);
 			if (!roll(&chain, &next, &seed, &marks[n]))
@@ -305,6 +353,7 @@ random_walks_never_get_lost(void **state)
 			approvals += marks[n].kind == KR_MARK_APPROVED || marks[n].kind == KR_MARK_SKIPPED;
 		}
 	}
+	assert_in_range(stuck, 20, 4000);
 }
 
 int

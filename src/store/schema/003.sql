@@ -1,3 +1,6 @@
+-- Of a task that failed: how it did, so that the next failure can be compared (work/fingerprint.h).
+ALTER TABLE marks ADD COLUMN fingerprint TEXT;
+
 -- Items that have to be completed before this one begins.
 CREATE TABLE dependencies (
 	item    TEXT NOT NULL REFERENCES items (id),
