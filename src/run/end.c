@@ -168,13 +168,16 @@ commit(struct kr_run_state *run, const struct kr_job *job, bool is_last, const s
 }
 
 void
-kr_run_end(struct kr_run_state *run, const struct kr_job *job, bool ran)
+kr_run_end(struct kr_run_state *run, const struct kr_job *job, const char *const *files, bool ran)
 {
 	const bool is_last = kr_private_is_last(&run->trees->git);
 	struct kr_planted planted = { 0 };
-	bool could_look = false, is_clean = is_last && look_and_tell(run, &planted, &could_look);
 	struct kr_run_done unwanted, *done = run->want->done ? run->want->done : &unwanted;
+	bool could_look = false, is_clean;
 
+	if (files && ran && !kr_run_put_back(run, files, is_last))
+		return;
+	is_clean = is_last && look_and_tell(run, &planted, &could_look);
 	if (run->want->commit && ran) {
 		done->files_stay = !commit(run, job, is_last, could_look ? &planted : NULL);
 		KR_FAULT(leftovers_committed);

@@ -428,6 +428,19 @@ kr_run_git_reset(struct kr_run_state *run, struct kr_error *err)
 }
 
 int
+kr_run_git_drop(struct kr_run_state *run, struct kr_error *err)
+{
+	for (size_t i = 0; i < run->tree_count; i++) {
+		char at[KR_OID_HEX_MAX + 1];
+
+		memcpy(at, run->trees[i].git.record.at, sizeof(at));
+		if (!run->trees[i].git.is_shared && make(run, &run->trees[i], at, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
 kr_run_git_share(struct kr_run_state *run, struct kr_error *err)
 {
 	for (size_t i = 0; i < run->tree_count; i++)

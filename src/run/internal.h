@@ -72,6 +72,8 @@ int kr_run_git_open(struct kr_run_state *run, struct kr_error *err);
 int kr_run_git_move(struct kr_run_state *run, struct kr_error *err);
 /* After setup: what it did to the refs is dropped (REF-05). */
 int kr_run_git_reset(struct kr_run_state *run, struct kr_error *err);
+/* By the item's last session, after its command: all that it did to refs, commits too, is dropped. */
+int kr_run_git_drop(struct kr_run_state *run, struct kr_error *err);
 /* From exclusive to shared, before the command runs. */
 int kr_run_git_share(struct kr_run_state *run, struct kr_error *err);
 /* After a session, whatever became of it: its commits into the repositories, and a word about them. False when it is to be

@@ -22,6 +22,8 @@ struct kr_run_done {
 	int signal;        /* that ended it; 0: none */
 	bool commits_stay; /* what it committed could not be taken out: the next session does it */
 	bool files_stay;   /* what it left uncommitted was to become a commit and did not */
+	/* with put_back: the first files that were, one on each line, escaped; and why they could not be; "": nothing */
+	char wrote[2048], not_put_back[768];
 };
 
 struct kr_run_want {
@@ -43,6 +45,7 @@ struct kr_run_want {
 	const char *commit;   /* what is left uncommitted becomes a commit with this message; "": one of kraft's;
 							 NULL: stays */
 	const struct kr_policy_layer *const *layers; /* as of kr_where_layers */
+	bool put_back; /* what it changes of files that are not ignored is put back, its commits dropped; done is needed */
 	const char *const *argv;
 };
 
