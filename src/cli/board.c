@@ -114,8 +114,8 @@ running_since(struct kr_board *board, const char *id, uint64_t *ms, struct kr_er
 static unsigned
 rank_of(const char *words)
 {
-	static const char *const order[] = { "needs you", "asks you", "failed", "cut off", "running" };
-	static const unsigned ranks[] = { 0, 0, 0, 1, 2 };
+	static const char *const order[] = { "needs you", "asks you", "failed", "cut off", "running", "escalated" };
+	static const unsigned ranks[] = { 0, 0, 0, 1, 2, 2 };
 
 	for (size_t i = 0; i < KR_COUNT(order); i++)
 		if (strcmp(words, order[i]) == 0)
@@ -142,7 +142,7 @@ static int
 fill_row(
 	struct kr_board *board, const struct kr_item_row *item, struct kr_board_row *out, struct kr_error *err)
 {
-	const bool hosted = is_active(item->status) && is_hosted(board, item->id);
+	const bool hosted = (is_active(item->status) || item->turn) && is_hosted(board, item->id);
 	const struct kr_board_tally *tally = find_tally(board, item->id);
 
 	*out = (struct kr_board_row){
@@ -156,7 +156,7 @@ fill_row(
 		.since_ms = item->changed_ms,
 	};
 	out->rank = rank_of(out->words);
-	return hosted ? running_since(board, item->id, &out->since_ms, err) : 0;
+	return hosted && is_active(item->status) ? running_since(board, item->id, &out->since_ms, err) : 0;
 }
 
 /* Whoever has waited longest first. */

@@ -91,7 +91,8 @@ enum { START_DETACH, START_STEER, START_HOSTED };
 static const struct kr_option start_options[] = {
 	[START_DETACH] = { "detach", 'd', NULL, "in the background; it goes on when you log out" },
 	[START_STEER] = { "steer", 0, "TEXT", "a word that leads the next agent's instruction, once" },
-	[START_HOSTED] = { "hosted", 0, NULL, "as kraft itself starts it in the background: nobody is at a terminal" },
+	[START_HOSTED] = { "hosted", 0, "[=turn]",
+		"as kraft itself starts it in the background: nobody is at a terminal" },
 	{ NULL },
 };
 
@@ -106,8 +107,11 @@ tell_begun(void *context)
 static int
 start_hosted(struct call *c, struct kr_error *err)
 {
+	const struct kr_work_start start = { .turn_only = strcmp(c->parsed->value[START_HOSTED], "turn") == 0,
+		.on_start = tell_begun };
+
 	(void)setsid(); /* fails where we lead one */
-	if (kr_work_host(&c->work, c->id, false, tell_begun, NULL, err) == 0)
+	if (kr_work_host(&c->work, c->id, start, err) == 0)
 		return 0;
 	kr_work_tell_word(err);
 	return -1;
@@ -120,7 +124,7 @@ start_here(struct call *c, struct kr_error *err)
 		return kr_work_go_on(&c->work, c->id, err);
 	if (c->parsed->value[START_HOSTED])
 		return start_hosted(c, err);
-	return kr_work_host(&c->work, c->id, true, NULL, NULL, err);
+	return kr_work_host(&c->work, c->id, (struct kr_work_start){ .show = true }, err);
 }
 
 static int
@@ -309,6 +313,107 @@ const struct kr_command kr_cmd_item_skip = {
 	.options = skip_options,
 	.words_max = 1,
 	.run = skip,
+};
+
+/* ---- help, reviews ---- */
+
+enum { ESCALATE_NEW, ESCALATE_STOP };
+static const struct kr_option escalate_options[] = {
+	[ESCALATE_NEW] = { "new-thread", 0, NULL, "begin anew: the agent is not told what earlier turns said" },
+	[ESCALATE_STOP] = { "stop", 0, NULL, "end the turn, or the reply agent, that is at work" },
+	{ NULL },
+};
+
+/* Somebody who names the item and forgets the message. */
+static int
+refuse_id(struct call *c, const char *message, struct kr_error *err)
+{
+	struct kr_error ignored = { 0 };
+	struct kr_item_row row;
+
+	if (kr_store_item_get(c->work.arena, c->work.store, message, &row, &ignored) < 0 ||
+		strcmp(row.id, message) != 0)
+		return 0;
+	return kr_fail(err, KR_E_USAGE, "what is the agent of item '%s' to be told?", row.id);
+}
+
+static int
+escalate(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	const bool stop = parsed->value[ESCALATE_STOP] != NULL;
+	struct call c;
+	int result;
+
+	if (stop ? parsed->word_count > 1 || parsed->value[ESCALATE_NEW] : !parsed->word_count)
+		return kr_fail(err, KR_E_USAGE, stop ? "--stop takes no message" : "what is the agent to be told?");
+	result = begin(&c, arena, parsed, stop || parsed->word_count > 1 ? word_of(parsed, 0) : NULL, err);
+	if (result == 0 && !stop)
+		result = refuse_id(&c, parsed->words[parsed->word_count - 1], err);
+	if (result == 0)
+		result = stop ? kr_work_escalate_stop(&c.work, c.id, err)
+					  : kr_work_escalate(&c.work, c.id, parsed->words[parsed->word_count - 1],
+							parsed->value[ESCALATE_NEW] != NULL, err);
+	return end(&c, result == 0 ? tell(&c, err) : result);
+}
+
+const struct kr_command kr_cmd_item_escalate = {
+	.name = "item escalate",
+	.usage = "[--new-thread] [ITEM] MESSAGE | --stop [ITEM]",
+	.summary = "have an item's agent find out why it waits",
+	.help =
+		"In the background, while the item needs you or is paused. The agent may ask for one retry of what\n"
+		"stopped; it is done when the agent has ended well. 'kraft view show' has its turns.",
+	.options = escalate_options,
+	.words_max = 2,
+	.run = escalate,
+};
+
+enum { REVIEW_OUTCOME, REVIEW_SUMMARY, REVIEW_STAY };
+static const struct kr_option review_options[] = {
+	[REVIEW_OUTCOME] = { "outcome", 0, "WORD", "approve, request-changes or comment" },
+	[REVIEW_SUMMARY] = { "summary", 0, "TEXT", "what is said on the whole; of a comment it begins a thread" },
+	[REVIEW_STAY] = { "no-start", 0, NULL, "do not go on in the background" },
+	{ NULL },
+};
+
+static int
+review_here(struct call *c, enum kr_outcome outcome, struct kr_error *err)
+{
+	const char *no_reply;
+
+	if (kr_work_review(&c->work, c->id, outcome, c->parsed->value[REVIEW_SUMMARY], &no_reply, err) < 0)
+		return -1;
+	if (outcome != KR_OUTCOME_COMMENT)
+		return go_on(c, c->parsed->value[REVIEW_STAY] != NULL, err);
+	if (no_reply)
+		fprintf(stderr, "kraft: nobody answers: %s\n", no_reply);
+	return tell(c, err);
+}
+
+static int
+review(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	const char *word = parsed->value[REVIEW_OUTCOME];
+	enum kr_outcome outcome;
+	struct call c;
+	int result;
+
+	if (!word || !kr_outcome_from_name(word, &outcome))
+		return kr_fail(err, KR_E_USAGE, "a review needs --outcome approve, request-changes or comment");
+	result = begin(&c, arena, parsed, word_of(parsed, 0), err);
+	return end(&c, result == 0 ? review_here(&c, outcome, err) : result);
+}
+
+const struct kr_command kr_cmd_item_review = {
+	.name = "item review",
+	.usage = "--outcome WORD [OPTIONS] [ITEM]",
+	.summary = "review an item at its gate, with the threads that are open",
+	.help =
+		"'approve' and 'request-changes' pass the gate and send the item back, whose next agent is told the\n"
+		"summary and the open threads. 'comment' leaves it at its gate, and its agent answers the threads.",
+	.options = review_options,
+	.words_max = 1,
+	.run = review,
 };
 
 /* ---- ends ---- */

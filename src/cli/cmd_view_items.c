@@ -151,6 +151,22 @@ print_sessions(const struct kr_work_view *v)
 	}
 }
 
+static void
+print_turns(const struct kr_work_view *v)
+{
+	for (size_t i = 0; i < v->turns.n; i++) {
+		const struct kr_turn_row *t = &v->turns.v[i];
+
+		printf("%s  %lld.%lld by %s: ", i ? "          " : "turns     ", (long long)t->thread,
+			(long long)t->turn, t->is_auto ? "kraft" : "you");
+		print_safe(t->message, 200);
+		printf("  %.16s", t->session);
+		if (*t->retry_state)
+			printf("  retry %s", t->retry_state);
+		putchar('\n');
+	}
+}
+
 static const char *
 place_of(struct kr_arena *arena, const struct kr_work_view *v)
 {
@@ -183,6 +199,7 @@ print_item(struct kr_arena *arena, const struct kr_work_view *v)
 	print_time("created", v->row.created_ms);
 	print_time("changed", v->row.changed_ms);
 	print_sessions(v);
+	print_turns(v);
 	if (v->asks.n)
 		puts("asks you");
 	kr_view_print_asks(&v->asks);

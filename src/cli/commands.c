@@ -30,6 +30,8 @@
 	X(item_deny)       \
 	X(item_retry)      \
 	X(item_skip)       \
+	X(item_escalate)   \
+	X(item_review)     \
 	X(item_comment)    \
 	X(item_reply)      \
 	X(item_resolve)    \

@@ -3,8 +3,9 @@
 static bool
 is_wanted(const struct kr_keep *k, uint64_t now_ms)
 {
-	return (k->status == KR_STATUS_ACTIVE || k->status == KR_STATUS_QUEUED) && !k->is_hosted && !k->waits &&
-		   k->not_before_ms <= now_ms;
+	const bool is_to_go_on = k->status == KR_STATUS_ACTIVE || k->status == KR_STATUS_QUEUED;
+
+	return ((is_to_go_on && !k->waits) || k->has_turn) && !k->is_hosted && k->not_before_ms <= now_ms;
 }
 
 /* Active ones first: they had a slot. */

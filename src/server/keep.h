@@ -16,6 +16,7 @@ struct kr_keep {
 	enum kr_status status;
 	bool is_hosted; /* a process holds its lock, or is about to take it */
 	bool waits;     /* for what it depends on */
+	bool has_turn;  /* a session beside its chain waits to begin or to be settled (work/turn.h) */
 	unsigned failures;      /* hosts that ended and left it as it was, in a row */
 	uint64_t since_ms;      /* the queue's order */
 	uint64_t not_before_ms; /* another try; 0: now. In the same clock as now_ms */

@@ -169,12 +169,14 @@ kr_keeper_reaped(struct kr_keeper *keeper, pid_t pid)
 }
 
 static void
-start(struct kr_keeper *keeper, struct kr_work *work, const char *id)
+start(struct kr_keeper *keeper, struct kr_work *work, const struct kr_keep *item)
 {
+	const bool turn_only = item->status != KR_STATUS_ACTIVE && item->status != KR_STATUS_QUEUED;
+	const char *id = item->id;
 	struct child *child = kr_xcalloc(1, sizeof(*child));
 	struct kr_error err = { 0 };
 
-	if (kr_work_spawn(work, id, keeper->within, &child->process, &err) < 0) {
+	if (kr_work_spawn(work, id, turn_only, keeper->within, &child->process, &err) < 0) {
 		kr_server_log("item '%s': %s", id, err.message);
 		note_trouble(keeper, id, 0, &err);
 		free(child);
@@ -231,12 +233,13 @@ read_items(struct kr_keeper *keeper, struct kr_work *work, struct kr_keep **out,
 		const enum kr_status status = status_of(row);
 		const struct trouble *t = find_trouble(keeper, row->id);
 
-		if (!is_of_interest(status)) {
+		if (!is_of_interest(status) && !row->turn) {
 			forget_trouble(keeper, row->id);
 			continue;
 		}
 		items[n] = (struct kr_keep){ .id = row->id,
 			.status = status,
+			.has_turn = row->turn != NULL,
 			.is_hosted = is_child(keeper, row->id) || kr_work_is_locked(work, row->id),
 			.failures = t ? t->failures : 0,
 			.since_ms = row->changed_ms,
@@ -268,7 +271,7 @@ carry_out(struct kr_keeper *keeper, struct kr_work *work, const struct kr_keep *
 {
 	switch (item->word) {
 	case KR_KEEP_START:
-		start(keeper, work, item->id);
+		start(keeper, work, item);
 		return 0;
 	case KR_KEEP_REQUEUE:
 		keeper->again_ms = 1;

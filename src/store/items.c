@@ -26,9 +26,9 @@ kr_store_item_set(struct kr_store *store, const struct kr_item_row *r, struct kr
 	int n = kr_rows_change(store, "cannot change the item", err,
 		"UPDATE items SET status = ?2, stop = ?3, reason = ?4, place = ?5, steer = ?6, progress = nullif(?7, "
 		"-1), run = ?8,"
-		" changed_ms = ?9 WHERE id = ?1",
-		"ttttttiii", r->id, r->status, r->stop, r->reason, r->place, r->steer, r->progress, r->run,
-		(int64_t)r->changed_ms);
+		" changed_ms = ?9, turn = ?10 WHERE id = ?1",
+		"ttttttiiit", r->id, r->status, r->stop, r->reason, r->place, r->steer, r->progress, r->run,
+		(int64_t)r->changed_ms, r->turn);
 
 	if (n < 0)
 		return -1;
@@ -48,7 +48,7 @@ kr_store_item_set_progress(struct kr_store *store, const char *id, int64_t progr
 
 #define ITEM_COLUMNS(chain, policy)                                                                         \
 	"SELECT id, title, description, repo, base, chain_id, " chain ", " policy                               \
-	", worker, status, stop, reason, place, steer, ifnull(progress, -1), run, created_ms, changed_ms, "      \
+	", worker, status, stop, reason, place, steer, turn, ifnull(progress, -1), run, created_ms, changed_ms, "      \
 	"(SELECT count(*) FROM asks WHERE item = items.id AND state = 'open') FROM items "
 
 static void
@@ -56,7 +56,7 @@ read_item(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 {
 	struct kr_item_row *r = row;
 	const char **texts[] = { &r->id, &r->title, &r->description, &r->repo, &r->base, &r->chain_id, &r->chain,
-		&r->policy, &r->worker, &r->status, &r->stop, &r->reason, &r->place, &r->steer };
+		&r->policy, &r->worker, &r->status, &r->stop, &r->reason, &r->place, &r->steer, &r->turn };
 	int at = 0;
 
 	for (; at < (int)KR_COUNT(texts); at++)

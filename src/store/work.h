@@ -17,6 +17,7 @@ int kr_store_transact(struct kr_store *store, int (*body)(void *context, struct 
 struct kr_item_row {
 	const char *id, *title, *description, *repo, *chain_id, *chain, *policy;
 	const char *base, *worker, *steer; /* NULL: none */
+	const char *turn; /* a session beside its chain that is not settled (work/turn.h); NULL: none */
 	const char *status, *stop, *reason, *place;
 	int64_t progress; /* -1: none was told */
 	int64_t run;
@@ -28,7 +29,7 @@ int kr_store_item_add(struct kr_store *store, const struct kr_item_row *row, str
  * be. */
 int kr_store_item_get(struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_item_row *out,
 	struct kr_error *err);
-/* Status, stop, reason, place, steer, progress, run and changed_ms; the rest never changes. */
+/* Status, stop, reason, place, steer, turn, progress, run and changed_ms; the rest never changes. */
 int kr_store_item_set(struct kr_store *store, const struct kr_item_row *row, struct kr_error *err);
 
 /* Only how far its worker says it is. */
@@ -139,6 +140,25 @@ int kr_store_asks(struct kr_arena *arena, struct kr_store *store, const struct k
 int kr_store_asks_count(struct kr_store *store, const char *session, int64_t *open, int64_t *all, struct kr_error *err);
 /* `id` may be any beginning that only one ask has. KR_E_NOT_FOUND. */
 int kr_store_ask_get(struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_ask_row *out,
+	struct kr_error *err);
+
+/* A turn of an escalation, beside its session's row. */
+struct kr_turn_row {
+	const char *session, *item;
+	int64_t thread, turn; /* each from 1 */
+	bool is_auto;
+	const char *message;
+	const char *retry;       /* JSON {"steer"}; NULL: it asked for none */
+	const char *retry_state; /* "", "asked", "done", "dropped" */
+};
+int kr_store_turn_add(struct kr_store *store, const struct kr_turn_row *row, struct kr_error *err);
+/* Its retry and the state of that; the rest never changes. */
+int kr_store_turn_set(struct kr_store *store, const struct kr_turn_row *row, struct kr_error *err);
+struct kr_turn_rows {
+	struct kr_turn_row *v; /* by thread and turn */
+	size_t n;
+};
+int kr_store_turns(struct kr_arena *arena, struct kr_store *store, const char *item, struct kr_turn_rows *out,
 	struct kr_error *err);
 
 struct kr_comment_row {

@@ -173,21 +173,126 @@ add_failure(struct kr_arena *arena, struct kr_buf *out, const struct kr_brief_fa
 
 enum { BRIEF_BYTES = 4 << 20 }; /* far above what its parts may be */
 
+static void
+add_item(struct kr_buf *out, const struct kr_brief *b)
+{
+	kr_buf_addf(out, "%s\n", b->title);
+	if (*b->description)
+		kr_buf_addf(out, "\n%s\n", b->description);
+}
+
+static void
+add_failures(struct kr_arena *arena, struct kr_buf *out, const struct kr_brief *b)
+{
+	for (size_t i = 0; i < b->failure_count; i++)
+		add_failure(arena, out, &b->failures[i]);
+	if (b->left_out)
+		kr_buf_addf(out, "\nWhat failed beside these: %zu more.\n", b->left_out);
+}
+
 const char *
 kr_brief_text(struct kr_arena *arena, const struct kr_brief *b)
 {
 	kr_auto_buf struct kr_buf out = KR_BUF(BRIEF_BYTES);
 
-	kr_buf_addf(&out, "%s\n", b->title);
-	if (*b->description)
-		kr_buf_addf(&out, "\n%s\n", b->description);
+	add_item(&out, b);
 	if (b->steer)
 		kr_buf_addf(&out, "\nA person says: %s\n", b->steer);
 	if (b->prompt)
 		kr_buf_addf(&out, "\n%s\n", b->prompt);
-	for (size_t i = 0; i < b->failure_count; i++)
-		add_failure(arena, &out, &b->failures[i]);
-	if (b->left_out)
-		kr_buf_addf(&out, "\nWhat failed beside these: %zu more.\n", b->left_out);
+	add_failures(arena, &out, b);
+	return kr_arena_dup(arena, out.data ? out.data : "");
+}
+
+/* ---- beside the chain ---- */
+
+/* A block of text that may be a worker's. */
+static void
+add_plain(struct kr_arena *arena, struct kr_buf *out, const char *head, const char *text)
+{
+	const size_t n = text ? strlen(text) : 0;
+	char *plain = kr_arena_alloc(arena, n + 1);
+
+	(void)kr_brief_tail(plain, text ? text : "", n, false);
+	add_block(out, head, plain);
+}
+
+static void
+add_said(struct kr_arena *arena, struct kr_buf *out, size_t number, const struct kr_brief_said *said)
+{
+	kr_buf_addf(out, "\nTurn %zu. ", number);
+	add_plain(arena, out, said->by_kraft ? "kraft said:" : "A person said:", said->message);
+	kr_buf_addf(out, "It ended: %s%s\n", said->status,
+		strcmp(said->retry, "done") == 0      ? "; it asked for a retry, and that was done"
+		: strcmp(said->retry, "dropped") == 0 ? "; it asked for a retry, and that was dropped"
+											  : "");
+	add_block(out, "The end of what it printed:", said->output);
+}
+
+static void
+add_rules(struct kr_buf *out, const char *retries)
+{
+	kr_buf_adds(out,
+		"\nWhat you print is kept for who reads this later. What you change in the worktree is committed on "
+		"the item's branch\nwhen you end. You cannot approve, reject, skip or end anything.\n");
+	if (retries)
+		kr_buf_addf(out,
+			"You may run 'kraft item retry' once (--steer TEXT leads the next agent's instruction). When you "
+			"have then "
+			"ended well,\n'%s' runs again from its beginning, with the repairs and attempts that it has "
+			"left. Without "
+			"that the item stays\nas it is, for a person to decide.\n",
+			retries);
+	else
+		kr_buf_adds(out, "The item stays as it is: a person goes on with it.\n");
+}
+
+const char *
+kr_brief_turn_text(struct kr_arena *arena, const struct kr_brief_turn *t)
+{
+	kr_auto_buf struct kr_buf out = KR_BUF(BRIEF_BYTES);
+
+	add_item(&out, t->item);
+	kr_buf_addf(&out, "\nThis work item %s%s%s.", t->is_paused ? "is paused" : "has stopped",
+		*t->place ? " at " : "", t->place);
+	if (*t->stop)
+		kr_buf_addf(&out, " Kind of stop: %s.", t->stop);
+	kr_buf_adds(&out, " You are asked to help with it.\n");
+	add_plain(arena, &out, "Why it stopped:", t->reason);
+	add_failures(arena, &out, t->item);
+	for (size_t i = 0; i < t->said_count; i++)
+		add_said(arena, &out, i + 1, &t->said[i]);
+	kr_buf_adds(&out, "\n");
+	add_plain(arena, &out, t->by_kraft ? "kraft says:" : "A person says:", t->message);
+	add_rules(&out, t->retries);
+	return kr_arena_dup(arena, out.data ? out.data : "");
+}
+
+static void
+add_thread(struct kr_arena *arena, struct kr_buf *out, const struct kr_thread_row *t)
+{
+	kr_buf_addf(out, "\nThread %s%s\n", t->id, t->must_fix ? ", which has to be fixed" : "");
+	if (t->file)
+		add_plain(arena, out,
+			"About:", t->line ? kr_arena_printf(arena, "%s:%lld", t->file, (long long)t->line) : t->file);
+	for (size_t i = 0; i < t->comment_count; i++)
+		add_plain(arena, out,
+			strcmp(t->comments[i].author, "human") == 0 ? "A person says:" : "An agent said:",
+			t->comments[i].body);
+}
+
+const char *
+kr_brief_reply_text(struct kr_arena *arena, const struct kr_brief *item, const struct kr_thread_rows *threads)
+{
+	kr_auto_buf struct kr_buf out = KR_BUF(BRIEF_BYTES);
+
+	add_item(&out, item);
+	kr_buf_adds(&out,
+		"\nA person has reviewed this work item and left the threads below. Answer each one with\n"
+		"kraft item reply THREAD --body TEXT --claim answered (or should_fix, when it is right and work is "
+		"left to do).\nChange no file: whatever you change is put back, and what you commit is dropped.\n");
+	for (size_t i = 0; i < threads->n; i++)
+		if (threads->v[i].is_open)
+			add_thread(arena, &out, &threads->v[i]);
 	return kr_arena_dup(arena, out.data ? out.data : "");
 }

@@ -32,6 +32,31 @@ struct kr_brief {
 };
 const char *kr_brief_text(struct kr_arena *arena, const struct kr_brief *brief);
 
+/* ---- of a session beside the chain (work/turn.h) ---- */
+
+/* An earlier turn of the same thread. */
+struct kr_brief_said {
+	bool by_kraft;
+	const char *message, *status;
+	const char *retry;  /* "", "asked", "done", "dropped" */
+	const char *output; /* as of kr_brief_tail */
+};
+struct kr_brief_turn {
+	const struct kr_brief *item; /* title, description, what failed */
+	bool is_paused;
+	const char *place, *stop, *reason; /* place and reason may be "" */
+	const struct kr_brief_said *said;
+	size_t said_count;
+	const char *message;
+	bool by_kraft;       /* the message */
+	const char *retries; /* the node that a retry runs again; NULL: it may not ask for one */
+};
+const char *kr_brief_turn_text(struct kr_arena *arena, const struct kr_brief_turn *turn);
+
+/* Which open threads are to be answered. */
+const char *kr_brief_reply_text(
+	struct kr_arena *arena, const struct kr_brief *item, const struct kr_thread_rows *threads);
+
 /* Whether a task of this path is there to mend what failed. */
 bool kr_brief_is_repair(const char *path);
 

@@ -3,7 +3,7 @@
  * transaction of mark, session, row and event, so a host that is killed leaves an item that the next one goes
  * on with.
  */
-#include "work/internal.h"
+#include "work/turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "os/timer.h"
 #include "session/item.h"
 
 static volatile sig_atomic_t is_stopped;
@@ -358,31 +359,117 @@ catch_signals(void)
 	(void)sigaction(SIGHUP, &action, NULL);
 }
 
-int
-kr_work_host(struct kr_work *work, const char *id, bool show, void (*on_start)(void *context), void *context,
-	struct kr_error *err)
+/* ---- help ---- */
+
+enum { LOOK_MS = 100 };
+
+/* Without the lock, so that a person may say something meanwhile. 1: nobody did, and it is ours again. */
+static int
+wait_before_help(struct hosting *h, int *lock, struct kr_error *err)
 {
-	struct hosting h = { .work = work, .show = show };
+	const int64_t until_ms = kr_clock_ms() + (int64_t)h->v.policy.auto_escalate_delay_s * 1000;
+	const uint64_t changed_ms = h->v.row.changed_ms;
+	struct kr_error why = { 0 };
+
+	if (!h->v.policy.auto_escalate_delay_s)
+		return 1;
+	kr_close_p(lock);
+	while (!is_stopped && kr_clock_ms() < until_ms)
+		(void)poll(NULL, 0, LOOK_MS);
+	if (is_stopped)
+		return 0;
+	*lock = kr_work_lock(h->work, h->v.row.id, &why);
+	if (*lock < 0) {
+		if (why.code != KR_E_BUSY && err)
+			*err = why;
+		return why.code == KR_E_BUSY ? 0 : -1;
+	}
+	if (kr_work_look(h->work, h->v.row.id, &h->v, err) < 0)
+		return -1;
+	return h->v.row.changed_ms == changed_ms;
+}
+
+/* An item that is stuck gets a turn by itself. 1: it goes on. */
+static int
+help(struct hosting *h, int *lock, struct kr_error *err)
+{
+	int result;
+
+	if (is_stopped || kr_work_look(h->work, h->v.row.id, &h->v, err) < 0)
+		return is_stopped ? 0 : -1;
+	if (!kr_turn_is_wanted(&h->v))
+		return 0;
+	result = wait_before_help(h, lock, err);
+	if (result <= 0)
+		return result;
+	if (kr_turn_file_auto(h->work, &h->v, err) < 0 || kr_work_look(h->work, h->v.row.id, &h->v, err) < 0 ||
+		kr_turn_run(h->work, &h->v, h->show, &is_stopped, err) < 0)
+		return -1;
+	return kr_work_is(&h->v.row, KR_STATUS_ACTIVE);
+}
+
+static int
+walk_and_help(struct hosting *h, int *lock, struct kr_error *err)
+{
+	int goes_on;
+
+	do
+		goes_on = walk(h, err) < 0 ? -1 : help(h, lock, err);
+	while (goes_on > 0);
+	return goes_on;
+}
+
+/* ---- all of it ---- */
+
+/* What is to be done before the walk: what a dead host left, and a turn that waits to begin. */
+static int
+take_turn(struct hosting *h, struct kr_work_start *start, struct kr_error *err)
+{
+	if (kr_turn_settle(h->work, &h->v, err) < 0 || settle_sessions(h, err) < 0)
+		return -1;
+	KR_FAULT(sessions_settled);
+	if (!h->v.row.turn)
+		return 0;
+	if (start->on_start)
+		start->on_start(start->context);
+	start->on_start = NULL;
+	return kr_turn_run(h->work, &h->v, h->show, &is_stopped, err);
+}
+
+static int
+begin_walk(struct hosting *h, struct kr_work_start *start, struct kr_error *err)
+{
+	if (kr_work_may_go_on(&h->v, err) < 0 || refuse_blocked(&h->v, err) < 0 ||
+		set_status(h, KR_STATUS_ACTIVE, "", h->v.row.place, "", "work_item_resumed",
+			json_pack("{s:s?}", "steer", h->v.row.steer), err) < 0)
+		return -1;
+	KR_FAULT(item_active);
+	if (start->on_start)
+		start->on_start(start->context);
+	return 0;
+}
+
+int
+kr_work_host(struct kr_work *work, const char *id, struct kr_work_start start, struct kr_error *err)
+{
+	struct hosting h = { .work = work, .show = start.show };
 	kr_auto_fd int lock = -1;
 
 	if (kr_work_look(work, id, &h.v, err) < 0)
 		return -1;
 	lock = kr_work_lock(work, h.v.row.id, err);
-	if (lock < 0 || kr_work_look(work, h.v.row.id, &h.v, err) < 0 || kr_work_may_go_on(&h.v, err) < 0 ||
-		refuse_blocked(&h.v, err) < 0)
+	if (lock < 0 || kr_work_look(work, h.v.row.id, &h.v, err) < 0)
 		return -1;
 	KR_FAULT(host_locked);
 	catch_signals();
-	if (settle_sessions(&h, err) < 0)
+	if (take_turn(&h, &start, err) < 0)
 		return -1;
-	KR_FAULT(sessions_settled);
-	if (set_status(&h, KR_STATUS_ACTIVE, "", h.v.row.place, "", "work_item_resumed",
-			json_pack("{s:s?}", "steer", h.v.row.steer), err) < 0)
-		return -1;
-	KR_FAULT(item_active);
-	if (on_start)
-		on_start(context);
-	if (walk(&h, err) < 0)
+	if (start.turn_only && !kr_work_is(&h.v.row, KR_STATUS_ACTIVE)) {
+		if (start.on_start) /* there was nothing to do any more */
+			start.on_start(start.context);
+		return 0;
+	}
+	if (begin_walk(&h, &start, err) < 0 || walk_and_help(&h, &lock, err) < 0)
 		return -1;
 	kr_close_p(&lock);
 	KR_FAULT(lock_given);

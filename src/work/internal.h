@@ -33,13 +33,24 @@ int kr_work_may_go_on(const struct kr_work_view *view, struct kr_error *err);
 /* A line of a person's: not empty, no control characters but tab and newline, at most 64 KiB. */
 int kr_work_check_text(const char *what, const char *text, struct kr_error *err);
 
-/* say.c: the item and its lock, for words that change where it stands: nobody walks it meanwhile. KR_E_REFUSED when it
- * has ended. */
+/* say.c: the item and its lock, for words that change where it stands: nobody walks it meanwhile.
+ * KR_E_REFUSED when it has ended. */
 int kr_work_look_alone(
 	struct kr_work *work, const char *id, struct kr_work_view *v, int *lock, struct kr_error *err);
 /* say.c: the row as it is to be, a mark (NULL: none) and an event, in one transaction. `data` is taken. */
 int kr_work_say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark,
 	const char *event, json_t *data, struct kr_error *err);
+
+/* The same with a second event. */
+int kr_work_say_both(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark,
+	const char *event, json_t *data, const char *second, json_t *second_data, struct kr_error *err);
+/* say.c: kr_work_pass_gate, with the event review_submitted when `review` is not NULL. */
+int kr_work_pass_reviewed(struct kr_work *work, const char *id, const char *gate, bool approve, const char *note,
+	const char *review, struct kr_error *err);
+/* KR_E_REFUSED unless it waits at this gate; NULL: at any. */
+int kr_work_check_gate(const struct kr_work_view *view, const char *gate, struct kr_error *err);
+/* say.c: asks the item's host to end, and waits until it has. */
+int kr_work_end_host(struct kr_work *work, const char *id, pid_t host, struct kr_error *err);
 
 /* Who calls: a task, with the policy that its layers come to. */
 struct kr_work_caller {
@@ -75,6 +86,9 @@ int kr_work_notify_question(struct kr_work *work, const struct kr_work_view *vie
 
 /* ---- task.c ---- */
 
+struct kr_brief;
+struct kr_work_task;
+
 struct kr_work_task {
 	const char *session; /* the id that it is to have */
 	const struct kr_work_view *view;
@@ -82,6 +96,10 @@ struct kr_work_task {
 	unsigned round;
 	const char *steer; /* NULL: none */
 	bool show;
+	bool put_back; /* what it changes is put back, and its commits are dropped */
+	/* What it is told, of the item and what failed (`steer` and `prompt` are not set); NULL: as a task is. */
+	const char *(*instruct)(
+		struct kr_work *work, const struct kr_work_task *task, const struct kr_brief *brief);
 };
 /* What became of it. reason: a sentence, "" when there is nothing to say. */
 struct kr_work_outcome {
@@ -89,10 +107,21 @@ struct kr_work_outcome {
 	bool was_paused;
 	const char *reason;
 	const char *fingerprint; /* FAILED: how; NULL: not known */
+	/* with put_back: what was, a path on each line, escaped; and why it could not be. NULL: nothing */
+	const char *wrote, *not_put_back;
 };
 /* Blocks; *stop is looked at between waits: when it is set, the task is ended. -1 only when nothing can be
  * recorded. */
 int kr_work_run_task(struct kr_work *work, const struct kr_work_task *task, const volatile sig_atomic_t *stop,
 	struct kr_work_outcome *out, struct kr_error *err);
+
+/* What became of a session whose host ended before it could tell; UNKNOWN when nothing of it says so. */
+int kr_work_judge_left(struct kr_work *work, const char *item, const char *session,
+	struct kr_work_outcome *out, struct kr_error *err);
+
+/* The last `max` bytes of what a session printed; "" when there is nothing, or it cannot be read any more. */
+const char *kr_work_tail(struct kr_work *work, const char *session, size_t max);
+/* The words that run in place of agents, of the item's row; NULL: none. */
+const char *const *kr_work_words_of(struct kr_arena *arena, const char *json);
 
 #endif

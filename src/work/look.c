@@ -106,6 +106,7 @@ kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struc
 		kr_store_marks(work->arena, work->store, v->row.id, &v->marks, err) < 0 ||
 		kr_store_sessions(work->arena, work->store, v->row.id, &v->sessions, err) < 0 ||
 		kr_store_threads(work->arena, work->store, v->row.id, &v->threads, err) < 0 ||
+		kr_store_turns(work->arena, work->store, v->row.id, &v->turns, err) < 0 ||
 		kr_store_dependencies(work->arena, work->store, v->row.id, &v->dependencies, err) < 0 ||
 		find_next(work, v, err) < 0)
 		return -1;
@@ -126,7 +127,7 @@ kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *er
 		const struct kr_item_row *row = &rows.v[out->n];
 
 		out->v[out->n] = (struct kr_work_brief){ *row,
-			kr_work_is(row, KR_STATUS_ACTIVE) && kr_work_is_locked(work, row->id) };
+			(kr_work_is(row, KR_STATUS_ACTIVE) || row->turn) && kr_work_is_locked(work, row->id) };
 	}
 	return 0;
 }
@@ -149,6 +150,8 @@ kr_work_words(const struct kr_item_row *row, bool is_hosted)
 		return "done";
 	if (kr_work_is(row, KR_STATUS_ACTIVE))
 		return !is_hosted ? "cut off" : row->asks ? "asks you" : "running";
+	if (kr_work_is(row, KR_STATUS_NEEDS_HUMAN) && row->turn && is_hosted && !kr_work_gate(row))
+		return "escalated";
 	if (kr_work_is(row, KR_STATUS_NEEDS_HUMAN))
 		return strcmp(row->stop, "failed") == 0 || strcmp(row->stop, "config") == 0 ||
 					   strcmp(row->stop, "infra") == 0
@@ -205,6 +208,37 @@ kr_work_threads_json(const struct kr_work_view *v, bool open_only)
 	return threads;
 }
 
+static json_t *
+turn_json(const struct kr_work_view *v, const struct kr_turn_row *t)
+{
+	const char *status = "unknown";
+
+	for (size_t i = 0; i < v->sessions.n; i++)
+		if (strcmp(v->sessions.v[i].id, t->session) == 0)
+			status = v->sessions.v[i].status;
+	return json_pack("{s:I, s:s, s:s, s:b, s:s, s:o}", "turn", (json_int_t)t->turn, "session_id", t->session,
+		"status", status, "auto", t->is_auto, "message", t->message, "retry", text_or_null(t->retry_state));
+}
+
+/* A list of threads, each with its turns. */
+static json_t *
+escalations_json(const struct kr_work_view *v)
+{
+	json_t *threads = json_array(), *turns = NULL;
+
+	for (size_t i = 0; i < v->turns.n; i++) {
+		const struct kr_turn_row *t = &v->turns.v[i];
+
+		if (!i || t->thread != v->turns.v[i - 1].thread) {
+			turns = json_array();
+			json_array_append_new(
+				threads, json_pack("{s:I, s:o}", "thread", (json_int_t)t->thread, "turns", turns));
+		}
+		json_array_append_new(turns, turn_json(v, t));
+	}
+	return threads;
+}
+
 json_t *
 kr_work_row_json(const struct kr_item_row *r, bool is_hosted)
 {
@@ -224,12 +258,14 @@ kr_work_json(const struct kr_work_view *v)
 	json_t *dependencies = json_array();
 
 	for (size_t i = 0; i < v->dependencies.n; i++)
-		json_array_append_new(dependencies, json_pack("{s:s, s:s}", "id", v->dependencies.v[i].id, "status",
-												v->dependencies.v[i].status));
+		json_array_append_new(dependencies,
+			json_pack("{s:s, s:s}", "id", v->dependencies.v[i].id, "status", v->dependencies.v[i].status));
 	json_object_set_new(item, "depends_on", dependencies);
 	for (size_t i = 0; i < v->sessions.n; i++)
 		json_array_append_new(sessions, session_json(&v->sessions.v[i]));
 	json_object_set_new(item, "sessions", sessions);
 	json_object_set_new(item, "asks", kr_work_asks_json(&v->asks));
+	json_object_set_new(item, "escalation_session_id", text_or_null(v->row.turn));
+	json_object_set_new(item, "escalation_threads", escalations_json(v));
 	return item;
 }

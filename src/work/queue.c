@@ -181,9 +181,10 @@ program(struct kr_arena *arena)
 }
 
 static const char *const *
-host_argv(struct kr_work *work, const char *id, const char *const *within)
+host_argv(struct kr_work *work, const char *id, bool turn_only, const char *const *within)
 {
-	const char *const own[] = { program(work->arena), "item", "start", "--hosted", id, NULL };
+	const char *const own[] = { program(work->arena), "item", "start", turn_only ? "--hosted=turn" : "--hosted", id,
+		NULL };
 	struct kr_strs words = { 0 };
 
 	for (; within && *within; within++)
@@ -195,10 +196,10 @@ host_argv(struct kr_work *work, const char *id, const char *const *within)
 }
 
 int
-kr_work_spawn(struct kr_work *work, const char *id, const char *const *within, struct kr_work_child *out,
-	struct kr_error *err)
+kr_work_spawn(struct kr_work *work, const char *id, bool turn_only, const char *const *within,
+	struct kr_work_child *out, struct kr_error *err)
 {
-	const char *const *argv = host_argv(work, id, within);
+	const char *const *argv = host_argv(work, id, turn_only, within);
 	const char *log = kr_work_path(work, id, ".host.log");
 	posix_spawn_file_actions_t actions;
 	int ends[2], result;
@@ -228,14 +229,14 @@ kr_work_spawn(struct kr_work *work, const char *id, const char *const *within, s
 }
 
 static int
-detach(struct kr_work *work, const char *id, struct kr_error *err)
+detach(struct kr_work *work, const char *id, bool turn_only, struct kr_error *err)
 {
 	struct kr_work_child child;
 	struct kr_item_row row;
 	bool has_begun;
 
 	if (kr_store_item_get(work->arena, work->store, id, &row, err) < 0 ||
-		kr_work_spawn(work, row.id, NULL, &child, err) < 0)
+		kr_work_spawn(work, row.id, turn_only, NULL, &child, err) < 0)
 		return -1;
 	has_begun = kr_work_child_word(child.word_fd, err);
 	(void)close(child.word_fd);
@@ -245,5 +246,11 @@ detach(struct kr_work *work, const char *id, struct kr_error *err)
 int
 kr_work_go_on(struct kr_work *work, const char *id, struct kr_error *err)
 {
-	return kr_work_has_server(work) ? enqueue(work, id, err) : detach(work, id, err);
+	return kr_work_has_server(work) ? enqueue(work, id, err) : detach(work, id, false, err);
+}
+
+int
+kr_work_go_turn(struct kr_work *work, const char *id, struct kr_error *err)
+{
+	return kr_work_has_server(work) ? 0 : detach(work, id, true, err); /* the server looks at the row */
 }

@@ -3,7 +3,7 @@
  * event. None of it is reached by a worker: its channel has no such verb, and the command line refuses a
  * caller that is inside a session.
  */
-#include "work/internal.h"
+#include "work/turn.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -33,8 +33,8 @@ struct word {
 	struct kr_work *work;
 	struct kr_item_row *row;        /* as it is to be */
 	const struct kr_mark_row *mark; /* NULL: none */
-	const char *event;
-	json_t *data;
+	const char *event, *second;     /* second: NULL: none */
+	json_t *data, *second_data;
 };
 
 static int
@@ -47,22 +47,33 @@ write_word(void *context, struct kr_error *err)
 		return -1;
 	if (kr_store_item_set(w->work->store, w->row, err) < 0)
 		return -1;
-	return kr_work_event(w->work, w->row->id, w->event, json_incref(w->data), err);
+	if (kr_work_event(w->work, w->row->id, w->event, json_incref(w->data), err) < 0)
+		return -1;
+	return w->second ? kr_work_event(w->work, w->row->id, w->second, json_incref(w->second_data), err) : 0;
+}
+
+int
+kr_work_say_both(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark,
+	const char *event, json_t *data, const char *second, json_t *second_data, struct kr_error *err)
+{
+	struct word word = { work, row, mark, event, second, data, second_data };
+	int result = kr_store_transact(work->store, write_word, &word, err);
+
+	json_decref(word.data);
+	json_decref(word.second_data);
+	return result;
 }
 
 int
 kr_work_say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark, const char *event,
 	json_t *data, struct kr_error *err)
 {
-	struct word word = { work, row, mark, event, data };
-	int result = kr_store_transact(work->store, write_word, &word, err);
-
-	json_decref(word.data);
-	return result;
+	return kr_work_say_both(work, row, mark, event, data, NULL, NULL, err);
 }
 
 int
-kr_work_look_alone(struct kr_work *work, const char *id, struct kr_work_view *v, int *lock, struct kr_error *err)
+kr_work_look_alone(
+	struct kr_work *work, const char *id, struct kr_work_view *v, int *lock, struct kr_error *err)
 {
 	if (kr_work_look(work, id, v, err) < 0)
 		return -1;
@@ -90,8 +101,8 @@ node_id(const struct kr_chain *chain, size_t node)
 
 /* ---- gates ---- */
 
-static int
-check_gate(const struct kr_work_view *v, const char *gate, struct kr_error *err)
+int
+kr_work_check_gate(const struct kr_work_view *v, const char *gate, struct kr_error *err)
 {
 	const bool waits = v->next.kind == KR_NEXT_GATE;
 
@@ -121,8 +132,52 @@ check_threads(const struct kr_work_view *v, struct kr_error *err)
 	return 0;
 }
 
+/* No one answers threads while the gate is passed; a reply agent that is at work has the lock. */
+static int
+refuse_reply(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
+{
+	if (kr_turn_settle(work, v, err) < 0)
+		return -1;
+	if (!v->row.turn)
+		return 0;
+	kr_fail(err, KR_E_BUSY, "an agent is about to begin on item '%s'", v->row.id);
+	return kr_hint(err, "wait for its end, or 'kraft item escalate --stop %s'", v->row.id);
+}
+
+static const char *const outcome_names[] = {
+#define X(outcome, name) [KR_OUTCOME_##outcome] = name,
+	KR_OUTCOMES(X)
+#undef X
+};
+
+const char *
+kr_outcome_name(enum kr_outcome outcome)
+{
+	return outcome_names[outcome];
+}
+
+bool
+kr_outcome_from_name(const char *name, enum kr_outcome *out)
+{
+	for (size_t i = 0; i < KR_COUNT(outcome_names); i++)
+		if (strcmp(outcome_names[i], name) == 0) {
+			*out = (enum kr_outcome)i;
+			return true;
+		}
+	return false;
+}
+
+static json_t *
+review_json(const char *review, const char *gate, bool approve)
+{
+	return review ? json_pack("{s:s, s:s, s:s}", "review_id", review, "gate", gate, "outcome",
+						kr_outcome_name(approve ? KR_OUTCOME_APPROVE : KR_OUTCOME_REQUEST_CHANGES))
+				  : NULL;
+}
+
 int
-kr_work_pass_gate(struct kr_work *work, const char *id, const char *gate, bool approve, const char *note,
+kr_work_pass_reviewed(struct kr_work *work, const char *id, const char *gate, bool approve, const char *note,
+	const char *review,
 	struct kr_error *err)
 {
 	kr_auto_fd int lock = -1;
@@ -131,8 +186,8 @@ kr_work_pass_gate(struct kr_work *work, const char *id, const char *gate, bool a
 
 	if ((note || !approve) && kr_work_check_text("the note", note ? note : "", err) < 0)
 		return -1;
-	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || check_gate(&v, gate, err) < 0 ||
-		(approve && check_threads(&v, err) < 0))
+	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || kr_work_check_gate(&v, gate, err) < 0 ||
+		refuse_reply(work, &v, err) < 0 || (approve && check_threads(&v, err) < 0))
 		return -1;
 	gate = v.chain.nodes[v.next.node].id;
 	mark = (struct kr_mark_row){
@@ -146,11 +201,19 @@ kr_work_pass_gate(struct kr_work *work, const char *id, const char *gate, bool a
 	v.row.place = node_id(&v.chain, approve ? v.next.node + 1 : v.chain.nodes[v.next.node].reject_to);
 	if (!approve)
 		v.row.steer = note;
-	if (kr_work_say(work, &v.row, &mark, approve ? "gate_approved" : "gate_rejected",
-			json_pack("{s:s, s:s, s:s?}", "gate", gate, "by", "human", "note", note), err) < 0)
+	if (kr_work_say_both(work, &v.row, &mark, approve ? "gate_approved" : "gate_rejected",
+			json_pack("{s:s, s:s, s:s?}", "gate", gate, "by", "human", "note", note),
+			review ? "review_submitted" : NULL, review_json(review, gate, approve), err) < 0)
 		return -1;
 	KR_FAULT(approved);
 	return 0;
+}
+
+int
+kr_work_pass_gate(struct kr_work *work, const char *id, const char *gate, bool approve, const char *note,
+	struct kr_error *err)
+{
+	return kr_work_pass_reviewed(work, id, gate, approve, note, NULL, err);
 }
 
 int
@@ -277,14 +340,20 @@ kr_work_pause(struct kr_work *work, const char *id, struct kr_error *err)
 		return kr_fail(err, KR_E_REFUSED, "nobody is at item '%s': it is %s", row.id, row.status);
 	if (kr_work_event(work, row.id, "pause_requested", json_pack("{s:s}", "by", "human"), err) < 0)
 		return -1;
+	return kr_work_end_host(work, row.id, host, err);
+}
+
+int
+kr_work_end_host(struct kr_work *work, const char *id, pid_t host, struct kr_error *err)
+{
 	if (kill(host, SIGTERM) < 0 && errno != ESRCH)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot ask process %d to pause", (int)host);
 	for (int waited = 0; waited < PAUSE_S * 1000; waited += STEP_MS) {
-		if (!kr_work_is_locked(work, row.id))
+		if (!kr_work_is_locked(work, id))
 			return 0;
 		(void)nanosleep(&(struct timespec){ .tv_nsec = STEP_MS * 1000000 }, NULL);
 	}
-	kr_fail(err, KR_E_BUSY, "item '%s' has not paused within %d s", row.id, PAUSE_S);
+	kr_fail(err, KR_E_BUSY, "item '%s' has not paused within %d s", id, PAUSE_S);
 	return kr_hint(err, "process %d is at it", (int)host);
 }
 

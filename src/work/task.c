@@ -20,6 +20,7 @@
 #include "policy/layers.h"
 #include "run/run.h"
 #include "run/where.h"
+#include "session/facts.h"
 #include "session/log.h"
 #include "work/brief.h"
 #include "work/fingerprint.h"
@@ -45,10 +46,10 @@ struct launch {
 	const struct kr_policy_layer **layers; /* the sandbox is theirs too */
 };
 
-static const char *const *
-worker_words(struct kr_arena *arena, const char *json)
+const char *const *
+kr_work_words_of(struct kr_arena *arena, const char *json)
 {
-	json_t *list = json_loads(json, 0, NULL);
+	json_t *list = json ? json_loads(json, 0, NULL) : NULL;
 	size_t n = json_array_size(list);
 	const char **words = kr_arena_alloc(arena, (n + 1) * sizeof(*words));
 
@@ -60,9 +61,8 @@ worker_words(struct kr_arena *arena, const char *json)
 	return n ? words : NULL;
 }
 
-/* The last `max` bytes of what a session printed; "" when there is nothing, or it cannot be read any more. */
-static const char *
-tail_of(struct kr_work *work, const char *session, size_t max)
+const char *
+kr_work_tail(struct kr_work *work, const char *session, size_t max)
 {
 	const char *folder =
 		kr_arena_printf(work->arena, "%s/sessions/%s", work->host.places.run_dir, session ? session : "");
@@ -98,10 +98,34 @@ add_failures(
 			.path = failed[i].task->path,
 			.command = command_of(failed[i].task, repo),
 			.reason = failed[i].mark->note,
-			.output = tail_of(work, failed[i].mark->session, KR_BRIEF_TAIL),
+			.output = kr_work_tail(work, failed[i].mark->session, KR_BRIEF_TAIL),
 		};
 	brief->failures = list;
 	brief->left_out = n - brief->failure_count;
+}
+
+/* What stopped the item, where it is none of what failed when its node was measured: a repair, what could not
+ * start. */
+static void
+add_stop(struct kr_work *work, const struct kr_work_view *v, struct kr_brief *brief)
+{
+	struct kr_brief_failure *list;
+	const struct kr_mark_row *mark = NULL;
+
+	for (size_t i = 0; v->next.kind == KR_NEXT_STOP && i < v->marks.n; i++)
+		if (strcmp(v->marks.v[i].path, v->next.path) == 0 && v->marks.v[i].session)
+			mark = &v->marks.v[i];
+	for (size_t i = 0; mark && i < brief->failure_count; i++)
+		if (strcmp(brief->failures[i].path, mark->path) == 0)
+			mark = NULL;
+	if (!mark)
+		return;
+	list = kr_arena_alloc(work->arena, (brief->failure_count + 1) * sizeof(*list));
+	memcpy(list, brief->failures, brief->failure_count * sizeof(*list));
+	list[brief->failure_count++] = (struct kr_brief_failure){
+		.path = mark->path, .reason = mark->note, .output = kr_work_tail(work, mark->session, KR_BRIEF_TAIL)
+	};
+	brief->failures = list;
 }
 
 static const char *
@@ -112,6 +136,12 @@ instruction(struct kr_work *work, const struct kr_work_task *t, const struct kr_
 		.title = row->title, .description = row->description, .steer = t->steer, .prompt = t->task->prompt
 	};
 
+	if (t->instruct && t->view->next.kind == KR_NEXT_STOP) {
+		add_failures(work, t, repo, &brief);
+		add_stop(work, t->view, &brief);
+	}
+	if (t->instruct)
+		return t->instruct(work, t, &brief);
 	if (kr_brief_is_repair(t->task->path))
 		add_failures(work, t, repo, &brief);
 	return kr_brief_text(work->arena, &brief);
@@ -129,16 +159,14 @@ static int
 find_agent(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
 	struct launch *launch, struct kr_work_outcome *out)
 {
-	const char *worker = t->view->row.worker;
-
-	launch->argv = worker ? worker_words(work->arena, worker) : NULL;
+	launch->argv = kr_work_words_of(work->arena, t->view->row.worker);
 	if (!launch->argv)
 		return refuse(
 			out, kr_arena_printf(work->arena, "agents are not built into this kraft yet, and the item has no "
 											  "command in their place: 'kraft item create ... "
 											  "-- COMMAND' gives it one"));
 	launch->instruction = instruction(work, t, repo);
-	launch->commit = true;
+	launch->commit = !t->put_back;
 	return 0;
 }
 
@@ -173,8 +201,8 @@ find_policy(struct kr_work *work, const struct kr_work_task *t, const struct kr_
 		[KR_LAYER_HOST] = &v->policy.layer,
 		[KR_LAYER_REPO] = &repo->policy,
 		[KR_LAYER_CHAIN] = &v->chain.policy,
-		[KR_LAYER_NODE] = &v->chain.nodes[v->next.node].policy,
-		[KR_LAYER_STEP] = &v->next.step->policy,
+		[KR_LAYER_NODE] = v->next.node < v->chain.node_count ? &v->chain.nodes[v->next.node].policy : NULL,
+		[KR_LAYER_STEP] = v->next.step && !t->instruct ? &v->next.step->policy : NULL,
 		[KR_LAYER_TASK] = &t->task->policy,
 	};
 	struct kr_error err = { 0 };
@@ -242,6 +270,7 @@ run_here(
 		.purpose = t->task->path,
 		.go_on = true,
 		.commit = launch->commit ? "" : NULL,
+		.put_back = t->put_back,
 		.streams = &streams,
 		.done = &report->done,
 		.on_call = kr_work_answer,
@@ -366,11 +395,11 @@ follow(struct kr_work *work, const struct kr_work_task *t, struct running *r, co
 /* ---- how it came out ---- */
 
 static int
-read_result(struct kr_work *work, const struct kr_work_task *t, struct kr_work_outcome *out, bool *is_there,
-	struct kr_error *err)
+read_result(struct kr_work *work, const char *item, const char *session, struct kr_work_outcome *out,
+	bool *is_there, struct kr_error *err)
 {
-	const char *path = kr_arena_printf(
-		work->arena, "%s/results/%s/%s.json", work->host.places.run_dir, t->view->row.id, t->session);
+	const char *path =
+		kr_arena_printf(work->arena, "%s/results/%s/%s.json", work->host.places.run_dir, item, session);
 	struct kr_result *result = kr_arena_new(work->arena, struct kr_result);
 
 	*is_there = false;
@@ -408,7 +437,7 @@ fingerprint(struct kr_work *work, const struct kr_work_task *t, const struct rep
 	kr_fingerprint_line(line, said, strlen(said));
 	return kr_fingerprint(work->arena,
 		kr_arena_printf(work->arena, "%d %d %s", report->status, report->done.signal, line),
-		tail_of(work, t->session, KR_FINGERPRINT_TAIL));
+		kr_work_tail(work, t->session, KR_FINGERPRINT_TAIL));
 }
 
 static int
@@ -431,7 +460,12 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 		return refuse(out, *report->message ? kr_arena_dup(work->arena, report->message)
 											: kr_arena_printf(work->arena,
 												  "the command could not be started (%d)", report->status));
-	if (read_result(work, t, out, &has_result, err) < 0)
+	if (t->put_back) {
+		out->wrote = kr_arena_dup(work->arena, report->done.wrote);
+		out->not_put_back =
+			*report->done.not_put_back ? kr_arena_dup(work->arena, report->done.not_put_back) : NULL;
+	}
+	if (read_result(work, t->view->row.id, t->session, out, &has_result, err) < 0)
 		return -1;
 	if (!has_result)
 		judge_exit(work, t, report, out);
@@ -464,6 +498,25 @@ judge_disk(struct kr_work *work, const struct report *report, struct kr_work_out
 					  "goes on",
 					  run_dir, (unsigned long long)(room >> 10))
 				: "what it committed could not be taken out yet; 'kraft item start' tries again";
+}
+
+int
+kr_work_judge_left(struct kr_work *work, const char *item, const char *session, struct kr_work_outcome *out,
+	struct kr_error *err)
+{
+	kr_auto_fd int folder = kr_session_folder_open(work->host.places.run_dir, session, NULL);
+	struct kr_session_seen seen;
+	bool has_result;
+
+	*out = (struct kr_work_outcome){ .kind = KR_MARK_UNKNOWN, .reason = "its host ended before it did" };
+	if (folder < 0 || kr_session_facts_read(work->arena, folder, &seen, NULL) < 0 ||
+		seen.state != KR_SESSION_EXITED || seen.signal)
+		return 0;
+	if (read_result(work, item, session, out, &has_result, err) < 0)
+		return -1;
+	if (!has_result && seen.code == 0)
+		*out = (struct kr_work_outcome){ .kind = KR_MARK_DONE, .reason = "" };
+	return 0;
 }
 
 int

@@ -258,6 +258,16 @@ retry(struct position *p, const char *path)
 	return true;
 }
 
+/* Repairs and attempts that were spent stay spent. */
+static bool
+try_again(struct position *p, const char *path)
+{
+	if (node_of(p)->is_gate || strcmp(node_of(p)->id, path) != 0)
+		return false;
+	go_to(p, p->node, MAIN, 0);
+	return true;
+}
+
 static bool
 skip(struct position *p, const char *path)
 {
@@ -331,6 +341,8 @@ apply(struct position *p, const struct kr_work_mark *mark)
 	if (p->node >= p->chain->node_count)
 		return false;
 	switch (mark->kind) {
+	case KR_MARK_AGAIN:
+		return try_again(p, mark->path);
 	case KR_MARK_SKIPPED:
 		return skip(p, mark->path);
 	case KR_MARK_APPROVED:

@@ -14,21 +14,23 @@
 #include "config/chain.h"
 
 /* kind, name in the store */
-#define KR_MARKS(X)                                                          \
-	/* of a task */                                                          \
-	X(DONE, "done")                                                          \
-	X(CONCERNS, "done_with_concerns")                                        \
-	X(FAILED, "failed")                                                      \
-	X(QUESTION, "needs_context")                                             \
-	X(CONFIG, "config_error")                                                \
-	X(CAPPED, "capped_out")                                                  \
-	X(UNKNOWN, "unknown")                                                    \
-	/* of a gate */                                                          \
-	X(APPROVED, "approved")                                                  \
-	X(REJECTED, "rejected")                                                  \
-	/* a person's word about a node, step or task; "" for the whole chain */ \
-	X(SKIPPED, "skipped")                                                    \
-	X(RETRIED, "retried")
+#define KR_MARKS(X)                                                                                 \
+	/* of a task */                                                                                 \
+	X(DONE, "done")                                                                                 \
+	X(CONCERNS, "done_with_concerns")                                                               \
+	X(FAILED, "failed")                                                                             \
+	X(QUESTION, "needs_context")                                                                    \
+	X(CONFIG, "config_error")                                                                       \
+	X(CAPPED, "capped_out")                                                                         \
+	X(UNKNOWN, "unknown")                                                                           \
+	/* of a gate */                                                                                 \
+	X(APPROVED, "approved")                                                                         \
+	X(REJECTED, "rejected")                                                                         \
+	/* a person's word about a node, step or task; "" for the whole chain */                        \
+	X(SKIPPED, "skipped")                                                                           \
+	X(RETRIED, "retried")                                                                           \
+	/* of the node where it stands, by an escalation turn: nothing that was counted is forgotten */ \
+	X(AGAIN, "retried_by_turn")
 enum kr_mark_kind {
 #define X(kind, name) KR_MARK_##kind,
 	KR_MARKS(X)

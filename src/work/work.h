@@ -8,8 +8,9 @@
  *     say.c    what only a person may say, and comments         walk.c   what comes next (pure)
  *     notify.c telling who is not looking                       brief.c  what an agent is told (pure)
  *     archive.c   what ended items left, and its removal        diff.c   what its branch changes (diff.h)
- *     queue.c  going on in the background
- *     ask.c    whether a worker may use a tool, by a person
+ *     queue.c  going on in the background                       ask.c    whether a worker may use a tool
+ *     turn.c   sessions beside the chain                        escalate.c   what begins them, and reviews
+ *     fingerprint.c   whether a task fails as before (pure)
  */
 #ifndef KR_WORK_WORK_H
 #define KR_WORK_WORK_H
@@ -61,6 +62,7 @@ struct kr_work_view {
 	struct kr_mark_rows marks;
 	struct kr_session_rows sessions;
 	struct kr_thread_rows threads;
+	struct kr_turn_rows turns;
 	struct kr_dependency_rows dependencies;
 	struct kr_ask_rows asks; /* that are open */
 	struct kr_next next;
@@ -101,8 +103,8 @@ struct kr_work_new {
 	const char *title; /* one line, 1 to 500 characters, no control characters */
 	const char *description,
 		*repo; /* description may be NULL; repo: a path in a connected checkout, NULL: where we stand */
-	const char *chain, *base;  /* NULL: the repository's, else "default"; where the checkout stands */
-	const char *const *worker; /* words that run in place of agents; NULL or empty: none */
+	const char *chain, *base;      /* NULL: the repository's, else "default"; where the checkout stands */
+	const char *const *worker;     /* words that run in place of agents; NULL or empty: none */
 	const char *const *depends_on; /* ids, or beginnings of them, that only one has; NULL or empty: none */
 };
 /* Paused; id is made of the title. */
@@ -153,6 +155,32 @@ int kr_work_allow(
 int kr_work_deny(
 	struct kr_work *work, const char *ask, const char *note, struct kr_ask_row *out, struct kr_error *err);
 
+/* ---- escalate.c ---- */
+
+/* A turn of the item's agent about why it waits: it begins in the background. KR_E_REFUSED unless the item
+ * needs a person or is paused. */
+int kr_work_escalate(
+	struct kr_work *work, const char *id, const char *message, bool new_thread, struct kr_error *err);
+/* Ends the turn, or the reply agent, that is at work or about to begin. */
+int kr_work_escalate_stop(struct kr_work *work, const char *id, struct kr_error *err);
+
+/* outcome, name in options and events */
+#define KR_OUTCOMES(X)                    \
+	X(APPROVE, "approve")                 \
+	X(REQUEST_CHANGES, "request-changes") \
+	X(COMMENT, "comment")
+enum kr_outcome {
+#define X(outcome, name) KR_OUTCOME_##outcome,
+	KR_OUTCOMES(X)
+#undef X
+};
+bool kr_outcome_from_name(const char *name, enum kr_outcome *out);
+const char *kr_outcome_name(enum kr_outcome outcome);
+/* At a gate. COMMENT leaves the item there, and the agent answers the open threads in the background;
+ * no_reply then says why it does not, or is NULL. The item can go on after the others. */
+int kr_work_review(struct kr_work *work, const char *id, enum kr_outcome outcome, const char *summary,
+	const char **no_reply, struct kr_error *err);
+
 /* ---- archive.c ---- */
 
 /* What an item that has ended left on the disk. */
@@ -185,23 +213,32 @@ int kr_work_abandon(struct kr_work *work, const char *id, const char *reason, st
 
 /* ---- host.c ---- */
 
+struct kr_work_start {
+	bool show;      /* the tasks' output on our streams, else only in their logs */
+	bool turn_only; /* the turn that waits to begin, or its retry (work/turn.h), and the walk only when that
+					   was done */
+	/* Called once, when the item is ours and active, or its turn begins; NULL is allowed. */
+	void (*on_start)(void *context);
+	void *context;
+};
 /*
- * Walks the item until it waits for a person, is paused, or is complete. KR_E_BUSY when another process hosts
- * it, KR_E_REFUSED when there is nothing to go on with, with what a person can do. A task that another host
- * left behind unfinished is run again. show: the tasks' output on our streams, else only in their logs.
- * on_start, when not NULL, is called once, when the item is ours and active.
+ * Walks the item until it waits for a person, is paused, or is complete. One that stops as stuck is helped by
+ * an escalation turn, where the policy says so. KR_E_BUSY when another process hosts it, KR_E_REFUSED when
+ * there is nothing to go on with, with what a person can do. A task that another host left behind unfinished
+ * is run again.
  */
-int kr_work_host(struct kr_work *work, const char *id, bool show, void (*on_start)(void *context),
-	void *context, struct kr_error *err);
+int kr_work_host(struct kr_work *work, const char *id, struct kr_work_start start, struct kr_error *err);
 
 /* ---- queue.c ---- */
 
 /*
- * Lets the item go on in the background. A running server does it, when there is a slot (QUEUED until then) and
- * what it depends on is complete (BLOCKED until then); without a server it begins at once in a process that
- * outlives us, and this returns when it has begun, or with why it could not. Errors as of kr_work_host.
+ * Lets the item go on in the background. A running server does it, when there is a slot (QUEUED until then)
+ * and what it depends on is complete (BLOCKED until then); without a server it begins at once in a process
+ * that outlives us, and this returns when it has begun, or with why it could not. Errors as of kr_work_host.
  */
 int kr_work_go_on(struct kr_work *work, const char *id, struct kr_error *err);
+/* Lets the turn that the item's row names begin, in the same way: a server does it when there is a slot. */
+int kr_work_go_turn(struct kr_work *work, const char *id, struct kr_error *err);
 /* Whether a server keeps this store's items now. */
 bool kr_work_has_server(const struct kr_work *work);
 const char *kr_work_server_path(struct kr_arena *arena, const struct kr_places *places); /* os/owner.h */
@@ -212,14 +249,15 @@ int kr_work_unblock(struct kr_work *work, const char *id, const char *dependency
 /* No host stays at it: it stops (infra) until a person starts it again. */
 int kr_work_give_up(struct kr_work *work, const char *id, const char *reason, struct kr_error *err);
 
-/* A host in a process of its own: this program's `item start --hosted`, its output in the item's .host.log. */
+/* A host in a process of its own: this program's `item start --hosted`, its output in the item's .host.log.
+ * turn_only: as in struct kr_work_start. */
 struct kr_work_child {
 	pid_t pid;
 	int word_fd; /* close it; kr_work_child_word reads it */
 };
 /* within: words that go before the program's ("systemd-run", ...); NULL: none. */
-int kr_work_spawn(struct kr_work *work, const char *id, const char *const *within, struct kr_work_child *out,
-	struct kr_error *err);
+int kr_work_spawn(struct kr_work *work, const char *id, bool turn_only, const char *const *within,
+	struct kr_work_child *out, struct kr_error *err);
 /* What it said: true when it has begun; else err says why not. Waits for it where word_fd does. */
 bool kr_work_child_word(int word_fd, struct kr_error *err);
 /* Of that process, once: it has begun (err NULL), or why not. */

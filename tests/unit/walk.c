@@ -155,6 +155,17 @@ marks_lead_to_what_comes_next(void **state)
 		{ MADE MENDED FX "check=retried " MENDED, "run check.main.t" },
 		{ MADE MENDED FX "check=skipped", "gate gate" },
 		{ MADE MENDED "check.main.t=done gate=rejected " MADE FX, "run check.on_failure.main.r" },
+		/* a turn tries the node again: with the attempts and the recovery that are left */
+		{ MADE MENDED FX "check=retried_by_turn", "run check.main.t" },
+		{ MADE MENDED FX "check=retried_by_turn check.main.t=done", "gate gate" },
+		{ MADE MENDED FX "check=retried_by_turn " FX, "stop stuck check.main.t" },
+		{ MADE MENDED FX "check=retried_by_turn " FY, "run check.fix_loop.main.f" },
+		{ MADE MENDED FY FIXED FX "check=retried_by_turn " F, "stop cap check.main.t" },
+		{ "make.one.b=failed make.one.a=done make=retried_by_turn", "run make.one.a make.one.b" },
+		{ CHECKED "gate=retried_by_turn",
+			"refused record 5 of the item, 'retried_by_turn' of 'gate', does not belong there" },
+		{ MADE F "make=retried_by_turn",
+			"refused record 5 of the item, 'retried_by_turn' of 'make', does not belong there" },
 		/* what nothing useful ran for spends no attempt (ITM-02) */
 		{ MADE "check.main.t=config_error", "stop config check.main.t" },
 		/* gates (ITM-03) */
@@ -282,7 +293,9 @@ roll(const struct kr_chain *chain, const struct kr_next *next, unsigned *seed, s
 			dice(seed, 3) ? KR_MARK_APPROVED : KR_MARK_REJECTED };
 		return true;
 	case KR_NEXT_STOP:
-		if (kr_walk_may_retry(chain, next, path, NULL) == 0)
+		if (!dice(seed, 3) && !chain->nodes[next->node].is_gate)
+			*mark = (struct kr_work_mark){ chain->nodes[next->node].id, KR_MARK_AGAIN };
+		else if (kr_walk_may_retry(chain, next, path, NULL) == 0)
 			*mark = (struct kr_work_mark){ path, KR_MARK_RETRIED };
 		else if (kr_walk_may_skip(chain, next, path, NULL) == 0)
 			*mark = (struct kr_work_mark){ path, KR_MARK_SKIPPED };
@@ -316,6 +329,19 @@ fails_again(const struct kr_work_mark *marks, size_t n)
 		   (marks[n - 2].kind == KR_MARK_DONE || marks[n - 2].kind == KR_MARK_CONCERNS);
 }
 
+/* The same, with what a turn tried again in between. */
+static bool
+failed_before(const struct kr_work_mark *marks, size_t n)
+{
+	for (size_t i = n - 1; i-- > 0;) {
+		if (is_failure(&marks[i], NULL))
+			return is_failure(&marks[n - 1], marks[i].fingerprint);
+		if (marks[i].kind > KR_MARK_UNKNOWN && marks[i].kind != KR_MARK_AGAIN)
+			break;
+	}
+	return false;
+}
+
 /* Whatever happens and whatever a person may say, the log stays one that can be replayed, no task is asked
  * for that has its mark, no gate is passed without a person's mark, and a walk that is left alone comes to an
  * end. It stops as stuck exactly when a repair changed nothing and attempts were left. */
@@ -336,16 +362,18 @@ random_walks_never_get_lost(void **state)
 		for (size_t n = 0; n < MARKS_MAX; n++) {
 			struct kr_error err = { 0 };
 			struct kr_next next;
+			bool is_stuck;
 
 			if (kr_walk_next(&here, &chain, &limits, marks, n, &next, &err) < 0)
 				fail_msg("run %u: %s", run, err.message);
 			assert_true(next.kind != KR_NEXT_RUN || next.task_count > 0);
 			assert_true(next.kind != KR_NEXT_STOP || (next.stop != KR_STOP_NONE && next.path));
 			assert_true(next.kind != KR_NEXT_COMPLETE || approvals > 0);
-			if ((next.kind == KR_NEXT_STOP && next.stop == KR_STOP_STUCK) !=
-				(fails_again(marks, n) && next.cycle < next.cycles_max))
+			is_stuck = next.kind == KR_NEXT_STOP && next.stop == KR_STOP_STUCK;
+			if (is_stuck ? !failed_before(marks, n) || !next.cycle || next.cycle >= next.cycles_max
+						 : fails_again(marks, n) && next.cycle < next.cycles_max)
 				fail_msg("run %u, mark %zu: %s", run, n, describe(&here, &chain, &next));
-			stuck += next.kind == KR_NEXT_STOP && next.stop == KR_STOP_STUCK;
+			stuck += is_stuck;
 			alone = next.kind == KR_NEXT_RUN ? alone + 1 : 0;
 			assert_true(alone < 60);
 			if (!roll(&chain, &next, &seed, &marks[n]))

@@ -32,6 +32,11 @@ CREATE TABLE turns (
 	turn    INTEGER NOT NULL, -- in its thread, from 1
 	is_auto INTEGER NOT NULL, -- begun by kraft
 	message TEXT NOT NULL,
-	retry   TEXT              -- JSON of the retry that it asked for; done after it has ended
+	retry   TEXT,             -- JSON of the retry that it asked for; done after it has ended
+	retry_state TEXT NOT NULL -- '': none; asked, done, dropped
 ) STRICT;
 CREATE INDEX turns_by_item ON turns (item);
+
+-- The session beside its chain (an escalation turn, a reply agent) that is to begin, is at work, or asked for a retry that is
+-- not done yet.
+ALTER TABLE items ADD COLUMN turn TEXT;
