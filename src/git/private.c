@@ -209,6 +209,8 @@ parse(struct kr_arena *arena, const json_t *json, struct kr_private_record *out)
 			return false;
 		*field_of(&record, &fields[i]) = kr_arena_dup(arena, value);
 	}
+	if (!parse_oid(json, "noted", true, record.noted))
+		record.noted[0] = '\0'; /* of a kraft that had none */
 	*out = record;
 	return true;
 }
@@ -271,6 +273,7 @@ kr_private_record_write(const struct kr_private *git, struct kr_error *err)
 	json_object_set_new(json, "start", json_string(copy.start));
 	json_object_set_new(json, "at", json_string(copy.at));
 	json_object_set_new(json, "synced", json_string(copy.synced));
+	json_object_set_new(json, "noted", json_string(copy.noted));
 	text = json_dumps(json, JSON_INDENT(2));
 	KR_BUG_IF(!text);
 	return kr_file_write_at(place_fd, name, text, strlen(text), 0600, err);

@@ -26,6 +26,8 @@ struct kr_private_record {
 	char start[KR_OID_HEX_MAX + 1]; /* where the branch stood in the directory when it was made */
 	char at[KR_OID_HEX_MAX + 1];    /* where it stands as far as its commits were taken out, and the worktree with it */
 	char synced[KR_OID_HEX_MAX + 1]; /* what the branch is in the repository, as far as kraft brought it; "": absent */
+	char noted[KR_OID_HEX_MAX + 1]; /* a tree: what lay in the worktree before the session that changes nothing and has not
+									 * been tidied up after (run/put_back.c); "": none */
 };
 
 struct kr_private {

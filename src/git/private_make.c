@@ -386,6 +386,7 @@ fill_record(const struct making *m)
 	snprintf(r->start, sizeof(r->start), "%s", m->want->start);
 	memcpy(r->at, r->start, sizeof(r->at));
 	snprintf(r->synced, sizeof(r->synced), "%s", m->want->synced);
+	r->noted[0] = '\0';
 }
 
 /* Writing the record waits for the disk; one that says the same already is left alone. */
@@ -399,7 +400,8 @@ renew_record(const struct making *m, struct kr_error *err)
 		strcmp(written.checkout, new->checkout) == 0 && strcmp(written.common, new->common) == 0 &&
 		strcmp(written.worktree_git_dir, new->worktree_git_dir) == 0 &&
 		strcmp(written.branch, new->branch) == 0 && strcmp(written.start, new->start) == 0 &&
-		strcmp(written.at, new->at) == 0 && strcmp(written.synced, new->synced) == 0)
+		strcmp(written.at, new->at) == 0 && strcmp(written.synced, new->synced) == 0 &&
+		!written.noted[0])
 		return 0;
 	return kr_private_record_write(m->git, err);
 }

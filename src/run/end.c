@@ -168,14 +168,14 @@ commit(struct kr_run_state *run, const struct kr_job *job, bool is_last, const s
 }
 
 void
-kr_run_end(struct kr_run_state *run, const struct kr_job *job, const char *const *files, bool ran)
+kr_run_end(struct kr_run_state *run, const struct kr_job *job, bool ran)
 {
 	const bool is_last = kr_private_is_last(&run->trees->git);
 	struct kr_planted planted = { 0 };
 	struct kr_run_done unwanted, *done = run->want->done ? run->want->done : &unwanted;
 	bool could_look = false, is_clean;
 
-	if (files && ran && !kr_run_put_back(run, files, is_last))
+	if (run->want->put_back && ran && !kr_run_put_back(run))
 		return;
 	is_clean = is_last && look_and_tell(run, &planted, &could_look);
 	if (run->want->commit && ran) {

@@ -9,14 +9,16 @@
 #include "run/internal.h"
 #include "git/planted.h"
 
-/* ran: the command was started, so it may have left something. files: of kr_run_note_files; NULL: it may. */
-void kr_run_end(struct kr_run_state *run, const struct kr_job *job, const char *const *files, bool ran);
+/* ran: the command was started, so it may have left something. */
+void kr_run_end(struct kr_run_state *run, const struct kr_job *job, bool ran);
 
 /* put_back.c */
-/* What lies in each tree's worktree now, as a git tree in its private directory. */
-int kr_run_note_files(struct kr_run_state *run, const char *const **out, struct kr_error *err);
+/* What lies in each tree's worktree now, as a git tree in its private directory. KR_E_BUSY beside another session. */
+int kr_run_note_files(struct kr_run_state *run, struct kr_error *err);
 /* False: it could not be, and nothing of its commits may be taken out; run->want->done tells why. */
-bool kr_run_put_back(struct kr_run_state *run, const char *const *files, bool is_last);
+bool kr_run_put_back(struct kr_run_state *run);
+/* The same before a session, when a kraft that was killed left it. */
+int kr_run_put_back_left(struct kr_run_state *run, struct kr_error *err);
 
 /* KR_E_REFUSED naming what was planted. Costs one look at a mark where the last session's end found nothing. */
 int kr_run_refuse_planted(struct kr_run_state *run, struct kr_error *err);

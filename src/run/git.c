@@ -315,7 +315,7 @@ make_all(struct kr_run_state *run, struct kr_error *err)
 static int
 settle(struct kr_run_state *run, struct kr_error *err)
 {
-	int left = take_all_leftovers(run, err);
+	int left = kr_run_put_back_left(run, err) < 0 ? -1 : take_all_leftovers(run, err);
 
 	if (left)
 		return left;

@@ -1,7 +1,9 @@
 /*
  * A command that has nothing to change (run.h, put_back): its worktree's tracked and untracked files are written down as a
  * tree before it, by git inside the walls, and put back after it; then the private git directory is made anew, so that
- * commits, refs and configuration of its are gone as well. Ignored files, and what git leaves out, are not looked at.
+ * commits, refs and configuration of its are gone as well. Ignored files, and what git leaves out, are not looked at. The
+ * tree is in the private directory's record until then: when kraft is killed in between, the item's next session does it
+ * before it takes anything out. No other session of the item runs beside it.
  *
  * What git inside says is a worker's word: a worker that deceives it keeps its changes in the worktree, where every other
  * task of the item may change things too. Its commits never get out: the directory that has them is replaced.
@@ -53,12 +55,13 @@ ask(struct kr_run_state *run, const struct kr_tree *tree, const char *script, co
 }
 
 int
-kr_run_note_files(struct kr_run_state *run, const char *const **out, struct kr_error *err)
+kr_run_note_files(struct kr_run_state *run, struct kr_error *err)
 {
-	const char **trees = kr_arena_alloc(run->arena, run->tree_count * sizeof(*trees));
-
+	if (!kr_private_is_last(&run->trees->git))
+		return kr_fail(err, KR_E_BUSY, "another session of item '%s' runs", run->item.id);
 	for (size_t i = 0; i < run->tree_count; i++) {
 		kr_auto_buf struct kr_buf answer = KR_BUF(4096);
+		struct kr_private *git = &run->trees[i].git;
 
 		if (ask(run, &run->trees[i], note_script, NULL, &answer, err) < 0)
 			return -1;
@@ -66,16 +69,17 @@ kr_run_note_files(struct kr_run_state *run, const char *const **out, struct kr_e
 			answer.data[--answer.len] = '\0';
 		if (!answer.len || !kr_oid_is_valid(answer.data, answer.len))
 			return kr_fail(err, KR_E_GIT, "git inside did not say what lies in the worktree");
-		trees[i] = kr_arena_dup_n(run->arena, answer.data, answer.len);
+		memcpy(git->record.noted, answer.data, answer.len + 1);
+		if (kr_private_record_write(git, err) < 0)
+			return -1;
 	}
-	*out = trees;
 	return 0;
 }
 
 static void
 tell(struct kr_run_state *run, const struct kr_tree *tree, const struct kr_buf *names)
 {
-	struct kr_run_done *done = run->want->done;
+	struct kr_run_done unused = { 0 }, *done = run->want->done ? run->want->done : &unused;
 	size_t used = strlen(done->wrote);
 
 	for (const char *name = names->data; name && name < names->data + names->len; name += strlen(name) + 1) {
@@ -88,35 +92,52 @@ tell(struct kr_run_state *run, const struct kr_tree *tree, const struct kr_buf *
 	}
 }
 
+/* Those that have been noted. */
 static int
-put_back(struct kr_run_state *run, const char *const *trees, struct kr_error *err)
+put_back(struct kr_run_state *run, struct kr_error *err)
 {
 	int result = 0;
 
 	for (size_t i = 0; i < run->tree_count; i++) {
 		kr_auto_buf struct kr_buf names = KR_BUF(ANSWER_BYTES);
+		const struct kr_tree *tree = &run->trees[i];
 		struct kr_error why = { 0 };
 
-		if (ask(run, &run->trees[i], back_script, trees[i], &names, &why) < 0) {
+		if (*tree->git.record.noted && ask(run, tree, back_script, tree->git.record.noted, &names, &why) < 0) {
 			*err = why;
 			result = -1;
 		}
-		tell(run, &run->trees[i], &names);
+		tell(run, tree, &names);
 	}
 	/* Also when files could not be: commits are what would get out. */
 	return kr_run_git_drop(run, err) < 0 ? -1 : result;
 }
 
 bool
-kr_run_put_back(struct kr_run_state *run, const char *const *trees, bool is_last)
+kr_run_put_back(struct kr_run_state *run)
 {
 	struct kr_error err = { 0 };
 
-	if (!is_last)
-		kr_fail(&err, KR_E_BUSY, "another session of the item runs");
-	if (is_last && put_back(run, trees, &err) == 0)
+	if (put_back(run, &err) == 0)
 		return true;
 	kr_run_say("what the command changed could not be put back: %s", err.message);
-	snprintf(run->want->done->not_put_back, sizeof(run->want->done->not_put_back), "%s", err.message);
+	if (run->want->done)
+		snprintf(run->want->done->not_put_back, sizeof(run->want->done->not_put_back), "%s", err.message);
 	return false;
+}
+
+int
+kr_run_put_back_left(struct kr_run_state *run, struct kr_error *err)
+{
+	bool is_noted = false;
+
+	for (size_t i = 0; i < run->tree_count; i++) {
+		const struct kr_private *git = &run->trees[i].git;
+
+		is_noted = is_noted || (git->is_made && !git->is_shared && *git->record.noted);
+	}
+	if (!is_noted || kr_run_put_back(run))
+		return 0;
+	/* The files are lost track of; a commit may not get out for that. */
+	return kr_run_git_drop(run, err);
 }

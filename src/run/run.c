@@ -129,14 +129,13 @@ run_command(struct kr_run_state *run, struct kr_error *err)
 		.out = streams->out,
 		.err = streams->err,
 	};
-	const char *const *files = NULL;
 	int status, result;
 
-	if (run->want->put_back && kr_run_note_files(run, &files, err) < 0)
+	if (run->want->put_back && kr_run_note_files(run, err) < 0)
 		return -1;
 	result = kr_job_run(run, &job, err);
 	note_done(run, &job);
-	kr_run_end(run, &job, files, result == 0 && job.end.started);
+	kr_run_end(run, &job, result == 0 && job.end.started);
 	if (result < 0)
 		return -1;
 	kr_run_sum_up(run, &job);

@@ -45,7 +45,7 @@ struct kr_run_want {
 	const char *commit;   /* what is left uncommitted becomes a commit with this message; "": one of kraft's;
 							 NULL: stays */
 	const struct kr_policy_layer *const *layers; /* as of kr_where_layers */
-	bool put_back; /* what it changes of files that are not ignored is put back, its commits dropped; done is needed */
+	bool put_back; /* what it changes of files that are not ignored is put back, its commits dropped */
 	const char *const *argv;
 };
 

@@ -173,6 +173,17 @@ add_failure(struct kr_arena *arena, struct kr_buf *out, const struct kr_brief_fa
 
 enum { BRIEF_BYTES = 4 << 20 }; /* far above what its parts may be */
 
+/* A block of text that may be a worker's. */
+static void
+add_plain(struct kr_arena *arena, struct kr_buf *out, const char *head, const char *text)
+{
+	const size_t n = text ? strlen(text) : 0;
+	char *plain = kr_arena_alloc(arena, n + 1);
+
+	(void)kr_brief_tail(plain, text ? text : "", n, false);
+	add_block(out, head, plain);
+}
+
 static void
 add_item(struct kr_buf *out, const struct kr_brief *b)
 {
@@ -196,7 +207,10 @@ kr_brief_text(struct kr_arena *arena, const struct kr_brief *b)
 	kr_auto_buf struct kr_buf out = KR_BUF(BRIEF_BYTES);
 
 	add_item(&out, b);
-	if (b->steer)
+	if (b->steer && b->is_agents_steer) {
+		kr_buf_adds(&out, "\n");
+		add_plain(arena, &out, "An agent that looked at what failed says:", b->steer);
+	} else if (b->steer)
 		kr_buf_addf(&out, "\nA person says: %s\n", b->steer);
 	if (b->prompt)
 		kr_buf_addf(&out, "\n%s\n", b->prompt);
@@ -205,17 +219,6 @@ kr_brief_text(struct kr_arena *arena, const struct kr_brief *b)
 }
 
 /* ---- beside the chain ---- */
-
-/* A block of text that may be a worker's. */
-static void
-add_plain(struct kr_arena *arena, struct kr_buf *out, const char *head, const char *text)
-{
-	const size_t n = text ? strlen(text) : 0;
-	char *plain = kr_arena_alloc(arena, n + 1);
-
-	(void)kr_brief_tail(plain, text ? text : "", n, false);
-	add_block(out, head, plain);
-}
 
 static void
 add_said(struct kr_arena *arena, struct kr_buf *out, size_t number, const struct kr_brief_said *said)

@@ -27,6 +27,7 @@ struct kr_brief_failure {
 struct kr_brief {
 	const char *title, *description; /* description may be "" */
 	const char *steer, *prompt;      /* NULL: none */
+	bool is_agents_steer;            /* of an escalation turn, and no person's */
 	const struct kr_brief_failure *failures;
 	size_t failure_count, left_out; /* left_out: failures beside those */
 };

@@ -3,7 +3,7 @@
  * the host, and what goes wrong in it ends nothing else. It reports over a pipe how the launch went; how the
  * task came out is decided here, from that, the time, and the result file (facts of ITM-02, in this order).
  */
-#include "work/internal.h"
+#include "work/turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +133,11 @@ instruction(struct kr_work *work, const struct kr_work_task *t, const struct kr_
 {
 	const struct kr_item_row *row = &t->view->row;
 	struct kr_brief brief = {
-		.title = row->title, .description = row->description, .steer = t->steer, .prompt = t->task->prompt
+		.title = row->title,
+		.description = row->description,
+		.steer = t->steer,
+		.is_agents_steer = t->steer && kr_turn_says(work->arena, t->view, t->steer),
+		.prompt = t->task->prompt,
 	};
 
 	if (t->instruct && t->view->next.kind == KR_NEXT_STOP) {

@@ -219,6 +219,18 @@ steer_of(struct kr_arena *arena, const struct kr_turn_row *turn)
 	return out;
 }
 
+bool
+kr_turn_says(struct kr_arena *arena, const struct kr_work_view *v, const char *steer)
+{
+	for (size_t i = 0; i < v->turns.n; i++) {
+		const char *its = v->turns.v[i].retry ? steer_of(arena, &v->turns.v[i]) : NULL;
+
+		if (its && strcmp(its, steer) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int
 drop_retry(struct kr_work *work, struct kr_work_view *v, struct kr_turn_row *turn, const char *why,
 	struct kr_error *err)
@@ -302,6 +314,37 @@ end_session(struct kr_work *work, struct kr_work_view *v, struct kr_session_row 
 	return record(r, err);
 }
 
+static json_t *
+lines_of(const char *text)
+{
+	json_t *list = json_array();
+
+	for (size_t n; *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		json_array_append_new(list, json_stringn(text, n));
+	}
+	return list;
+}
+
+/* A reply agent has nothing to change: what it changed has been put back. */
+static int
+tell_reply(struct kr_work *work, const struct kr_work_view *v, const struct kr_work_outcome *outcome,
+	struct kr_error *err)
+{
+	const bool is_done = outcome->kind == KR_MARK_DONE || outcome->kind == KR_MARK_CONCERNS;
+
+	if (outcome->wrote && *outcome->wrote &&
+		kr_work_event(work, v->row.id, "reply_agent_wrote",
+			json_pack("{s:s, s:o}", "gate", node_id(v), "files", lines_of(outcome->wrote)), err) < 0)
+		return -1;
+	if (outcome->was_paused || (is_done && !outcome->not_put_back))
+		return 0;
+	return kr_work_event(work, v->row.id, "reply_agent_failed",
+		json_pack("{s:s, s:s}", "gate", node_id(v), "error",
+			outcome->not_put_back ? outcome->not_put_back : outcome->reason),
+		err);
+}
+
 int
 kr_turn_drop(struct kr_work *work, struct kr_work_view *v, const char *why, struct kr_error *err)
 {
@@ -323,9 +366,9 @@ kr_turn_settle(struct kr_work *work, struct kr_work_view *v, struct kr_error *er
 			err, KR_E_SYSTEM, "item '%s' names a session '%s' that is not there", v->row.id, v->row.turn);
 	if (strcmp(s->status, "pending") == 0)
 		return may_begin(v, s) ? 0 : kr_turn_drop(work, v, "the item went on before it began", err);
-	if (!s->ended_ms && kr_work_judge_left(work, v->row.id, s->id, &outcome, err) < 0)
-		return -1;
-	if (!s->ended_ms && end_session(work, v, s, &outcome, 0, err) < 0)
+	if (!s->ended_ms && (kr_work_judge_left(work, v->row.id, s->id, &outcome, err) < 0 ||
+							end_session(work, v, s, &outcome, 0, err) < 0 ||
+							(strcmp(s->path, KR_REPLY_PATH) == 0 && tell_reply(work, v, &outcome, err) < 0)))
 		return -1;
 	return settle_ended(work, v, err);
 }
@@ -389,37 +432,6 @@ begin(struct kr_work *work, struct kr_work_view *v, struct kr_session_row *s, st
 		json_object_set_new(r.events[0].data, "turn", json_integer(turn->turn));
 	}
 	return record(r, err);
-}
-
-static json_t *
-lines_of(const char *text)
-{
-	json_t *list = json_array();
-
-	for (size_t n; *text; text += n + (text[n] == '\n')) {
-		n = strcspn(text, "\n");
-		json_array_append_new(list, json_stringn(text, n));
-	}
-	return list;
-}
-
-/* A reply agent has nothing to change: what it changed has been put back. */
-static int
-tell_reply(struct kr_work *work, const struct kr_work_view *v, const struct kr_work_outcome *outcome,
-	struct kr_error *err)
-{
-	const bool is_done = outcome->kind == KR_MARK_DONE || outcome->kind == KR_MARK_CONCERNS;
-
-	if (outcome->wrote && *outcome->wrote &&
-		kr_work_event(work, v->row.id, "reply_agent_wrote",
-			json_pack("{s:s, s:o}", "gate", node_id(v), "files", lines_of(outcome->wrote)), err) < 0)
-		return -1;
-	if (outcome->was_paused || (is_done && !outcome->not_put_back))
-		return 0;
-	return kr_work_event(work, v->row.id, "reply_agent_failed",
-		json_pack("{s:s, s:s}", "gate", node_id(v), "error",
-			outcome->not_put_back ? outcome->not_put_back : outcome->reason),
-		err);
 }
 
 int

@@ -57,6 +57,8 @@ int kr_turn_file_auto(struct kr_work *work, struct kr_work_view *view, struct kr
 
 /* The row of a session of this item that is an escalation turn; NULL: it is none. */
 const struct kr_turn_row *kr_turn_of(const struct kr_work_view *view, const char *session);
+/* Whether these words for the next agent are those of a turn of the item, and no person's. */
+bool kr_turn_says(struct kr_arena *arena, const struct kr_work_view *view, const char *steer);
 /* Whether a turn of the item could have it retried now; else why not. */
 const char *kr_turn_no_retry(const struct kr_work_view *view);
 /* Writes down the retry that a turn asks for. KR_E_REFUSED: not now, or not again. */
