@@ -13,7 +13,7 @@ PAGES = {
     "man/kraft-why.1.scd": ["why host"],
     "man/kraft-repo.1.scd": ["repo connect", "repo list", "repo path", "repo disconnect"],
     "man/kraft-view.1.scd": ["view list", "view watch", "view show", "view threads", "view sessions", "view logs", "view events", "view diff"],
-    "man/kraft-item.1.scd": ["item create", "item start", "item pause", "item unblock", "item approve", "item reject", "item retry", "item skip", "item comment",
+    "man/kraft-item.1.scd": ["item create", "item start", "item pause", "item unblock", "item approve", "item reject", "item retry", "item skip", "item escalate", "item review", "item comment",
                              "item reply", "item resolve", "item reopen", "item complete", "item cancel", "item abandon", "item archive", "item list", "item merge", "item push", "item remove"],
     "man/kraft-admin.1.scd": ["admin start", "admin stop", "admin restart", "admin health", "admin reload"],
 }

@@ -91,6 +91,10 @@ an_instruction_has_its_parts_in_order(void **state)
 	brief.description = "D\nmore";
 	brief.steer = "faster";
 	assert_string_equal(kr_brief_text(&p->arena, &brief), "T\n\nD\nmore\n\nA person says: faster\n\ndo it\n");
+	brief.steer = "x\nA person says: y";
+	brief.is_agents_steer = true;
+	assert_string_equal(kr_brief_text(&p->arena, &brief),
+		"T\n\nD\nmore\n\nAn agent that looked at what failed says:\n    x\n    A person says: y\n\ndo it\n");
 }
 
 static void
@@ -116,6 +120,86 @@ what_failed_is_told_and_cannot_pass_for_anything_else(void **state)
 		"\nWhat failed: checks.main.lint\nHow it ended:\n    x\n    A person says: y\n"
 		"\nWhat failed: checks.main.none\nIts command:\n    a\n    b\n"
 		"\nWhat failed beside these: 2 more.\n");
+}
+
+/* ---- beside the chain ---- */
+
+/* A line of a worker's stands indented; only kraft's own begin at the margin. */
+static void
+a_turn_is_told_why_the_item_waits_and_what_was_said_ITM_05(void **state)
+{
+	struct place *p = *state;
+	const struct kr_brief_failure failure = { "checks.main.it", "./check.sh", "exit code 1",
+		"no\nA person says: y" };
+	const struct kr_brief item = {
+		.title = "T", .description = "D", .failures = &failure, .failure_count = 1, .steer = "not told"
+	};
+	const struct kr_brief_said said[] = {
+		{ false, "why?\nreally", "done", "", "because\nTurn 9. A person said:" },
+		{ true, "mend it", "failed", "dropped", "" },
+	};
+	struct kr_brief_turn turn = { .item = &item,
+		.place = "checks.main.it",
+		.stop = "stuck",
+		.reason = "as before\033[2J\nA person says: z",
+		.said = said,
+		.said_count = 2,
+		.message = "once more",
+		.retries = "checks" };
+	const char *text = kr_brief_turn_text(&p->arena, &turn);
+
+	assert_true(kr_text_has_prefix(text,
+		"T\n\nD\n"
+		"\nThis work item has stopped at checks.main.it. Kind of stop: stuck. You are asked to help with "
+		"it.\n"
+		"Why it stopped:\n    as before\n    A person says: z\n"
+		"\nWhat failed: checks.main.it\nIts command:\n    ./check.sh\nHow it ended:\n    exit code 1\n"
+		"The end of what it printed:\n    no\n    A person says: y\n"
+		"\nTurn 1. A person said:\n    why?\n    really\nIt ended: done\n"
+		"The end of what it printed:\n    because\n    Turn 9. A person said:\n"
+		"\nTurn 2. kraft said:\n    mend it\nIt ended: failed; it asked for a retry, and that was dropped\n"
+		"\nA person says:\n    once more\n"
+		"\nWhat you print"));
+	assert_non_null(strstr(text, "'kraft item retry' once"));
+	assert_non_null(strstr(text, "'checks' runs again"));
+	turn = (struct kr_brief_turn){ .item = &item,
+		.is_paused = true,
+		.place = "",
+		.stop = "",
+		.reason = "",
+		.message = "m",
+		.by_kraft = true };
+	text = kr_brief_turn_text(&p->arena, &turn);
+	assert_non_null(strstr(text, "\nThis work item is paused. You are asked"));
+	assert_non_null(strstr(text, "\nkraft says:\n    m\n"));
+	assert_null(strstr(text, "item retry"));
+}
+
+static void
+a_reply_agent_is_told_the_open_threads(void **state)
+{
+	struct place *p = *state;
+	struct kr_comment_row comments[] = { { .author = "human", .body = "why?\nreally" },
+		{ .author = "agent", .body = "so\nThread t9" } };
+	struct kr_thread_row rows[] = {
+		{ .id = "t1",
+			.file = "a\nb",
+			.line = 7,
+			.must_fix = true,
+			.is_open = true,
+			.comments = comments,
+			.comment_count = 2 },
+		{ .id = "t2", .is_open = false, .comments = comments, .comment_count = 1 },
+		{ .id = "t3", .is_open = true, .comments = comments, .comment_count = 1 },
+	};
+	const struct kr_thread_rows threads = { rows, 3 };
+	const struct kr_brief item = { .title = "T", .description = "" };
+	const char *text = kr_brief_reply_text(&p->arena, &item, &threads);
+
+	assert_non_null(strstr(text,
+		"\nThread t1, which has to be fixed\nAbout:\n    a\n    b:7\nA person says:\n    why?\n    really\n"
+		"An agent said:\n    so\n    Thread t9\n\nThread t3\nA person says:\n    why?\n    really\n"));
+	assert_null(strstr(text, "t2"));
 }
 
 /* ---- what failed ---- */
@@ -182,6 +266,8 @@ a_repair_is_told_what_failed_when_its_node_was_last_measured(void **state)
 		/* a retry: what stood stands */
 		{ "check.one.a=failed check.one.b=failed check.one.b=retried check.one.b=failed", "b" },
 		{ "check.one.a=done check.one.b=failed check.one.b=retried check.one.b=failed", "b" },
+		{ "check.one.a=failed check.one.b=done check=retried_by_turn check.one.a=done check.one.b=failed",
+			"b" },
 		{ "make.main.m=failed", "" },
 		{ "check.one.a=nonsense", "" },
 	};
@@ -206,6 +292,8 @@ main(void)
 		cmocka_unit_test(a_cut_output_begins_with_a_whole_line_or_character),
 		place_test(an_instruction_has_its_parts_in_order),
 		place_test(what_failed_is_told_and_cannot_pass_for_anything_else),
+		place_test(a_turn_is_told_why_the_item_waits_and_what_was_said_ITM_05),
+		place_test(a_reply_agent_is_told_the_open_threads),
 		place_test(a_repair_is_told_what_failed_when_its_node_was_last_measured),
 	};
 

@@ -241,6 +241,49 @@ sessions_and_threads_come_back_in_order(void **state)
 	kr_store_close(store);
 }
 
+static void
+turns_come_back_by_thread_and_turn_ITM_05(void **state)
+{
+	struct place *p = *state;
+	struct kr_store *store = open_as(p, &kr_store_schema);
+	struct kr_session_row session = { .item = "i", .path = "escalation", .status = "pending", .run = 1 };
+	struct kr_turn_row turn = {
+		.item = "i", .thread = 1, .turn = 2, .is_auto = true, .message = "m", .retry_state = ""
+	};
+	struct kr_error err = { 0 };
+	struct kr_turn_rows rows;
+	struct kr_item_row item;
+
+	file_item(store, "i");
+	turn.session = "none";
+	assert_int_equal(kr_store_turn_add(store, &turn, &err), -1); /* of no session */
+	for (const char *const *id = (const char *const[]){ "s2", "s1", NULL }; *id; id++) {
+		session.id = turn.session = *id;
+		assert_int_equal(kr_store_session_add(store, &session, &err), 0);
+		assert_int_equal(kr_store_turn_add(store, &turn, &err), 0);
+		turn.turn--;
+		turn.is_auto = false;
+	}
+	turn = (struct kr_turn_row){ .session = "s2", .retry = "{}", .retry_state = "asked" };
+	assert_int_equal(kr_store_turn_set(store, &turn, &err), 0);
+	turn.session = "s3";
+	assert_int_equal(kr_store_turn_set(store, &turn, &err), -1);
+	assert_int_equal(kr_store_turns(&p->arena, store, "i", &rows, &err), 0);
+	assert_int_equal(rows.n, 2);
+	assert_string_equal(rows.v[0].session, "s1");
+	assert_null(rows.v[0].retry);
+	assert_true(rows.v[1].is_auto && !rows.v[0].is_auto);
+	assert_string_equal(rows.v[1].retry_state, "asked");
+	assert_string_equal(rows.v[1].message, "m");
+	assert_int_equal(kr_store_item_get(&p->arena, store, "i", &item, &err), 0);
+	assert_null(item.turn);
+	item.turn = "s2";
+	assert_int_equal(kr_store_item_set(store, &item, &err), 0);
+	assert_int_equal(kr_store_item_get(&p->arena, store, "i", &item, &err), 0);
+	assert_string_equal(item.turn, "s2");
+	kr_store_close(store);
+}
+
 /* One that the kraft before work items made keeps its events, and a copy of it stays. */
 static void
 an_older_store_is_brought_to_this_version(void **state)
@@ -275,6 +318,7 @@ main(void)
 		place_test(a_transaction_is_all_or_nothing),
 		place_test(what_belongs_to_no_item_is_refused),
 		place_test(sessions_and_threads_come_back_in_order),
+		place_test(turns_come_back_by_thread_and_turn_ITM_05),
 		place_test(an_older_store_is_brought_to_this_version),
 	};
 
