@@ -221,9 +221,9 @@ kr_brief_text(struct kr_arena *arena, const struct kr_brief *b)
 /* ---- beside the chain ---- */
 
 static void
-add_said(struct kr_arena *arena, struct kr_buf *out, size_t number, const struct kr_brief_said *said)
+add_said(struct kr_arena *arena, struct kr_buf *out, const struct kr_brief_said *said)
 {
-	kr_buf_addf(out, "\nTurn %zu. ", number);
+	kr_buf_addf(out, "\nTurn %lld. ", (long long)said->turn);
 	add_plain(arena, out, said->by_kraft ? "kraft said:" : "A person said:", said->message);
 	kr_buf_addf(out, "It ended: %s%s\n", said->status,
 		strcmp(said->retry, "done") == 0      ? "; it asked for a retry, and that was done"
@@ -264,7 +264,7 @@ kr_brief_turn_text(struct kr_arena *arena, const struct kr_brief_turn *t)
 	add_plain(arena, &out, "Why it stopped:", t->reason);
 	add_failures(arena, &out, t->item);
 	for (size_t i = 0; i < t->said_count; i++)
-		add_said(arena, &out, i + 1, &t->said[i]);
+		add_said(arena, &out, &t->said[i]);
 	kr_buf_adds(&out, "\n");
 	add_plain(arena, &out, t->by_kraft ? "kraft says:" : "A person says:", t->message);
 	add_rules(&out, t->retries);

@@ -36,7 +36,9 @@ const char *kr_brief_text(struct kr_arena *arena, const struct kr_brief *brief);
 /* ---- of a session beside the chain (work/turn.h) ---- */
 
 /* An earlier turn of the same thread. */
+enum { KR_BRIEF_SAID = 8 }; /* that are told: the last ones */
 struct kr_brief_said {
+	int64_t turn;
 	bool by_kraft;
 	const char *message, *status;
 	const char *retry;  /* "", "asked", "done", "dropped" */

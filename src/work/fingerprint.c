@@ -59,29 +59,41 @@ eat_hex(const struct line *l, const char *p)
 	return q;
 }
 
-/* 12:34, 12:34:56.789, 2026-01-31, and both in one. */
+/* 12:34, 12:34:56.789, 2026-01-31; sign: what stands between the numbers. */
+static const char *
+eat_numbers(const struct line *l, const char *p, char sign)
+{
+	const char *q = digits(l, p);
+	unsigned parts = 1;
+
+	if (q == p || q - p > (sign == ':' ? 2 : 4))
+		return NULL;
+	for (; parts < 3 && q < l->end && *q == sign && digits(l, q + 1) - q == 3; parts++)
+		q += 3;
+	return parts < (sign == ':' ? 2u : 3u) ? NULL : q;
+}
+
+static const char *
+eat_clock(const struct line *l, const char *p)
+{
+	const char *q = eat_numbers(l, p, ':');
+
+	if (q && q < l->end && strchr(".,", *q) && digits(l, q + 1) > q + 1)
+		q = digits(l, q + 1);
+	return q && q < l->end && *q == 'Z' ? q + 1 : q;
+}
+
+/* A date, perhaps with the time of day, or that alone. */
 static const char *
 eat_time(const struct line *l, const char *p)
 {
-	const char *q = digits(l, p);
-	const char sign = q < l->end ? *q : '\0';
-	unsigned parts = 1;
+	const char *q = eat_numbers(l, p, '-'), *clock;
 
-	if (q == p || q - p > 4 || (sign != ':' && sign != '-'))
-		return NULL;
-	while (parts < 3 && q < l->end && *q == sign && digits(l, q + 1) - q == 3) {
-		q += 3;
-		parts++;
-	}
-	if (parts < (sign == '-' ? 3u : 2u) || (sign == ':' && digits(l, p) - p > 2))
-		return NULL;
-	if (q < l->end && strchr(".,", *q) && digits(l, q + 1) > q + 1)
-		q = digits(l, q + 1);
-	if (sign == '-' && q < l->end && *q == 'T' && eat_time(l, q + 1))
-		q = eat_time(l, q + 1);
-	if (sign == ':' && q < l->end && *q == 'Z')
-		q++;
-	return is_word(l, q) ? NULL : q;
+	if (q && q < l->end && *q == 'T' && (clock = eat_clock(l, q + 1)))
+		q = clock;
+	if (!q)
+		q = eat_clock(l, p);
+	return q && !is_word(l, q) ? q : NULL;
 }
 
 /* 3s, 0.12 seconds, 15 ms */
@@ -110,6 +122,8 @@ eat_duration(const struct line *l, const char *p)
 	return NULL;
 }
 
+enum { LOOKED_AT = 4 * KR_FINGERPRINT_LINE };
+
 void
 kr_fingerprint_line(char *out, const char *line, size_t n)
 {
@@ -117,7 +131,8 @@ kr_fingerprint_line(char *out, const char *line, size_t n)
 		const char *(*eat)(const struct line *l, const char *p);
 		char sign;
 	} known[] = { { eat_url, 'U' }, { eat_time, 'T' }, { eat_duration, 'D' }, { eat_hex, 'X' } };
-	const struct line l = { line, line + n };
+	/* No line is worth more: what it can be made to cost grows with its length. */
+	const struct line l = { line, line + (n < LOOKED_AT ? n : LOOKED_AT) };
 	size_t used = 0;
 
 	for (const char *p = line; p < l.end && used + 2 < KR_FINGERPRINT_LINE;) {

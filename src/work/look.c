@@ -217,7 +217,7 @@ turn_json(const struct kr_work_view *v, const struct kr_turn_row *t)
 		if (strcmp(v->sessions.v[i].id, t->session) == 0)
 			status = v->sessions.v[i].status;
 	return json_pack("{s:I, s:s, s:s, s:b, s:s, s:o}", "turn", (json_int_t)t->turn, "session_id", t->session,
-		"status", status, "auto", t->is_auto, "message", t->message, "retry", text_or_null(t->retry_state));
+		"status", status, "auto", t->is_auto, "message", t->message, "retry", kr_text_or_null(t->retry_state));
 }
 
 /* A list of threads, each with its turns. */
@@ -265,7 +265,7 @@ kr_work_json(const struct kr_work_view *v)
 		json_array_append_new(sessions, session_json(&v->sessions.v[i]));
 	json_object_set_new(item, "sessions", sessions);
 	json_object_set_new(item, "asks", kr_work_asks_json(&v->asks));
-	json_object_set_new(item, "escalation_session_id", text_or_null(v->row.turn));
+	json_object_set_new(item, "escalation_session_id", kr_text_or_null(v->row.turn));
 	json_object_set_new(item, "escalation_threads", escalations_json(v));
 	return item;
 }

@@ -6,7 +6,7 @@
  * A host in the background is this program again, `kraft item start --hosted ID`, so nothing of who started it is
  * left in it: no lock, no listener, no connection.
  */
-#include "work/internal.h"
+#include "work/turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,8 +122,11 @@ kr_work_give_up(struct kr_work *work, const char *id, const char *reason, struct
 	kr_auto_fd int lock = -1;
 	struct kr_work_view v;
 
-	if (kr_work_look_alone(work, id, &v, &lock, err) < 0)
+	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || kr_turn_settle(work, &v, err) < 0 ||
+		(v.row.turn && kr_turn_drop(work, &v, reason, err) < 0))
 		return -1;
+	if (!kr_work_is(&v.row, KR_STATUS_ACTIVE) && !kr_work_is(&v.row, KR_STATUS_QUEUED))
+		return 0; /* it was to have a session beside its chain, and stays as it is */
 	v.row.status = kr_status_name(KR_STATUS_NEEDS_HUMAN);
 	v.row.stop = kr_stop_name(KR_STOP_INFRA);
 	v.row.reason = reason;

@@ -451,6 +451,11 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 {
 	bool has_result = false;
 
+	if (t->put_back) {
+		out->wrote = kr_arena_dup(work->arena, report->done.wrote);
+		out->not_put_back =
+			*report->done.not_put_back ? kr_arena_dup(work->arena, report->done.not_put_back) : NULL;
+	}
 	if (r->is_over_time) {
 		out->kind = KR_MARK_CAPPED;
 		out->reason = kr_arena_printf(work->arena, "it was ended after %.0f minutes", launch->seconds / 60);
@@ -464,11 +469,6 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 		return refuse(out, *report->message ? kr_arena_dup(work->arena, report->message)
 											: kr_arena_printf(work->arena,
 												  "the command could not be started (%d)", report->status));
-	if (t->put_back) {
-		out->wrote = kr_arena_dup(work->arena, report->done.wrote);
-		out->not_put_back =
-			*report->done.not_put_back ? kr_arena_dup(work->arena, report->done.not_put_back) : NULL;
-	}
 	if (read_result(work, t->view->row.id, t->session, out, &has_result, err) < 0)
 		return -1;
 	if (!has_result)

@@ -397,8 +397,9 @@ turn_text(struct kr_work *work, const struct kr_work_task *t, const struct kr_br
 		const struct kr_turn_row *row = &v->turns.v[i];
 		const struct kr_session_row *s = find_session(v, row->session);
 
-		if (row->thread == now->thread && s)
+		if (row->thread == now->thread && s && row->turn + KR_BRIEF_SAID >= now->turn)
 			said[turn.said_count++] = (struct kr_brief_said){
+				.turn = row->turn,
 				.by_kraft = row->is_auto,
 				.message = row->message,
 				.status = s->status,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Escalation turns, their one retry, stops that are stuck, and reviews that are answered (ITM-05, CHN-03, CHAN-03, CHAN-04)."""
-# kraft-test: timeout 400
+# kraft-test: timeout 600
 import sqlite3
 
 from worklive import *

@@ -135,8 +135,8 @@ a_turn_is_told_why_the_item_waits_and_what_was_said_ITM_05(void **state)
 		.title = "T", .description = "D", .failures = &failure, .failure_count = 1, .steer = "not told"
 	};
 	const struct kr_brief_said said[] = {
-		{ false, "why?\nreally", "done", "", "because\nTurn 9. A person said:" },
-		{ true, "mend it", "failed", "dropped", "" },
+		{ 3, false, "why?\nreally", "done", "", "because\nTurn 9. A person said:" },
+		{ 4, true, "mend it", "failed", "dropped", "" },
 	};
 	struct kr_brief_turn turn = { .item = &item,
 		.place = "checks.main.it",
@@ -155,9 +155,9 @@ a_turn_is_told_why_the_item_waits_and_what_was_said_ITM_05(void **state)
 		"Why it stopped:\n    as before\n    A person says: z\n"
 		"\nWhat failed: checks.main.it\nIts command:\n    ./check.sh\nHow it ended:\n    exit code 1\n"
 		"The end of what it printed:\n    no\n    A person says: y\n"
-		"\nTurn 1. A person said:\n    why?\n    really\nIt ended: done\n"
+		"\nTurn 3. A person said:\n    why?\n    really\nIt ended: done\n"
 		"The end of what it printed:\n    because\n    Turn 9. A person said:\n"
-		"\nTurn 2. kraft said:\n    mend it\nIt ended: failed; it asked for a retry, and that was dropped\n"
+		"\nTurn 4. kraft said:\n    mend it\nIt ended: failed; it asked for a retry, and that was dropped\n"
 		"\nA person says:\n    once more\n"
 		"\nWhat you print"));
 	assert_non_null(strstr(text, "'kraft item retry' once"));
