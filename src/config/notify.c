@@ -132,7 +132,8 @@ int
 kr_notify_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *bytes,
 	size_t n, struct kr_notify *out, struct kr_error *err)
 {
-	struct kr_notify notify = { .on = 1u << KR_OCCASION_GATE | 1u << KR_OCCASION_STOP | 1u << KR_OCCASION_QUESTION };
+	struct kr_notify notify = { .on = 1u << KR_OCCASION_GATE | 1u << KR_OCCASION_STOP |
+									  1u << KR_OCCASION_QUESTION };
 	struct kr_yaml doc = { 0 };
 	struct kr_config c = {
 		.arena = arena, .doc = &doc, .files = KR_IN_NOTIFY_FILE, .places = places, .err = err

@@ -531,7 +531,8 @@ kr_refusal_write(unsigned status, const char *why, bool with_body, struct kr_buf
 {
 	kr_buf_addf(out,
 		"HTTP/1.1 %u %s\r\n%sContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-		status, kr_status_reason(status), status == 405 ? "Allow: POST\r\n" : "", strlen("kraft: ") + strlen(why) + 1);
+		status, kr_status_reason(status), status == 405 ? "Allow: POST\r\n" : "",
+		strlen("kraft: ") + strlen(why) + 1);
 	if (with_body)
 		kr_buf_addf(out, "kraft: %s\n", why);
 }

@@ -109,20 +109,21 @@ enum kr_ask_state {
 const char *kr_ask_state_name(enum kr_ask_state state);
 
 /*
- * Whether a worker may use a tool once, with this input. OPEN until a person allows or denies it, or its time or session
- * is over; ALLOWED until the worker has taken it (USED). Of one that is neither open nor allowed only the beginning of
- * the input is kept.
+ * Whether a worker may use a tool once, with this input. OPEN until a person allows or denies it, or its time
+ * or session is over; ALLOWED until the worker has taken it (USED). Of one that is neither open nor allowed
+ * only the beginning of the input is kept.
  */
 struct kr_ask_row {
 	const char *id, *item, *session, *tool;
 	const char *input; /* JSON, as it was asked */
 	enum kr_ask_state state;
-	const char *note; /* of who answered; NULL: none */
+	const char *note;                   /* of who answered; NULL: none */
 	uint64_t ms, until_ms, answered_ms; /* answered_ms 0: not yet */
 };
 enum { KR_ASK_KEPT_BYTES = 4096 };
 int kr_store_ask_add(struct kr_store *store, const struct kr_ask_row *row, struct kr_error *err);
-/* From one state to another at this time; note may be NULL. 1: done, 0: it is in another state by now, or not there. */
+/* From one state to another at this time; note may be NULL. 1: done, 0: it is in another state by now, or not
+ * there. */
 int kr_store_ask_move(struct kr_store *store, const char *id, enum kr_ask_state from, enum kr_ask_state to,
 	const char *note, uint64_t ms, struct kr_error *err);
 struct kr_ask_rows {
@@ -137,7 +138,8 @@ struct kr_ask_query {
 int kr_store_asks(struct kr_arena *arena, struct kr_store *store, const struct kr_ask_query *query,
 	struct kr_ask_rows *out, struct kr_error *err);
 /* How many a session has open, and ever had. */
-int kr_store_asks_count(struct kr_store *store, const char *session, int64_t *open, int64_t *all, struct kr_error *err);
+int kr_store_asks_count(
+	struct kr_store *store, const char *session, int64_t *open, int64_t *all, struct kr_error *err);
 /* `id` may be any beginning that only one ask has. KR_E_NOT_FOUND. */
 int kr_store_ask_get(struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_ask_row *out,
 	struct kr_error *err);

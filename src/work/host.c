@@ -59,7 +59,8 @@ write_change(void *context, struct kr_error *err)
 	if (c->session && c->is_new_session && kr_store_session_add(store, c->session, err) < 0)
 		return -1;
 	if (c->session && !c->is_new_session &&
-		(kr_store_session_set(store, c->session, err) < 0 || kr_work_end_asks(c->h->work, c->session->id, err) < 0))
+		(kr_store_session_set(store, c->session, err) < 0 ||
+			kr_work_end_asks(c->h->work, c->session->id, err) < 0))
 		return -1;
 	if (kr_store_item_set(store, row, err) < 0)
 		return -1;

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "egress/call.h"
+#include "egress/hook.h"
 #include "egress/mcp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -31,6 +32,7 @@ check_ask(const struct kr_mcp *mcp)
 	call->command_n = (uint32_t)command_n;
 	(void)snprintf(call->tool, sizeof(call->tool), "%s", mcp->tool);
 	(void)snprintf(call->route, sizeof(call->route), KR_MCP_ROUTE);
+	call->harness = mcp->harness;
 	memcpy(call->text, mcp->command, command_n);
 	memcpy(call->text + command_n, mcp->input.at, mcp->input.n);
 	KR_BUG_IF(!kr_call_check(call, sizeof(*call) + n));
@@ -48,6 +50,28 @@ check_json(const char *body, size_t n)
 	KR_BUG_IF(good && !judge && !memchr(body, 'e', n) && !memchr(body, 'E', n) && n < 300);
 	KR_BUG_IF(good && (json.at < body || json.at + json.n > body + n));
 	json_decref(judge);
+}
+
+/* The same bytes as a hook's form. */
+static void
+check_hook(const uint8_t *data, size_t size)
+{
+	char *form = malloc(size);
+	struct kr_buf out = KR_BUF(KR_MCP_ANSWER_BYTES);
+	struct kr_mcp mcp;
+
+	KR_BUG_IF(!form);
+	memcpy(form, data, size);
+	kr_hook_read(form, size, &mcp);
+	KR_BUG_IF(mcp.kind != KR_MCP_CALL && (mcp.kind != KR_MCP_WRONG || !mcp.why));
+	if (mcp.kind == KR_MCP_CALL) {
+		check_ask(&mcp);
+		kr_hook_write(&mcp, KR_HOOK_DENY, "a \"reason\"\n", 11, &out);
+		out.len--; /* its line feed */
+		check_answer(&out);
+	}
+	kr_buf_fini(&out);
+	free(form);
 }
 
 int
@@ -68,6 +92,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)snprintf(fields.method, sizeof(fields.method), data[0] & 2 ? "tools/call" : "tools/list");
 		(void)snprintf(fields.name, sizeof(fields.name), "permission_request");
 	}
+	check_hook(data, size);
 	check_json(body, size - 1);
 	kr_mcp_read(&fields, body, size - 1, &mcp);
 	if (mcp.kind == KR_MCP_CALL) {

@@ -30,12 +30,14 @@ def ready():
     return home, home.the_item()
 
 
-def goes_on(home, item, started, what):
+def goes_on(home, item, started, what, may_be_cut_off=False):
     """As a person finds it: it tells why, nothing is damaged, and with room it goes on."""
     home.nobody(what)
     status, shown = home.status(item), home.show(item)
     waits = status[2] == "gate"
     refused = started.code == 125 and re.search("disk is full|No space left", started.err)
+    if status[0] == "cut off" and not may_be_cut_off:
+        raise Failed("%s: there was no room to say it: %r" % (what, started))
     if not waits and not refused and not (status[0] == "paused" and "disk" in (shown["reason"] or "") and started.code == 1):
         raise Failed("%s: %r %r" % (what, started, shown))
     told = [e for e in home.events_of(item) if e["type"] == "work_item_paused" and "disk" in e["data"].get("reason", "")]
@@ -73,6 +75,33 @@ def with_left(kib):
     return ["%d KiB" % kib, goes_on(home, item, started, "%d KiB left" % kib)]
 
 
+def hungry(how):
+    """A worker that takes all room itself, or a neighbour that takes whatever is given back, at once."""
+    home, item = ready()
+    if how == "worker":
+        home.chain("h", node("work", task("it", "sh -c 'test -e calm || cat /dev/zero >big; echo a >>ran; git add -A; git commit -qm it'")), GATE)
+        item = home.create("hungry", "--chain", "h")
+        started = home.kraft("item", "start", item)
+        shown = home.show(item)
+        if started.code != 1 or home.status(item)[0] != "paused" or "disk" not in shown["reason"] or shown["sessions"][0]["status"] != "paused":
+            raise Failed("it does not say so: %r %r" % (started, shown))
+        home.nobody(how)
+        os.unlink(home.tree(item) + "/big")
+        write(home.tree(item) + "/calm")
+        again = home.kraft("item", "start", item)
+        if home.status(item)[2] != "gate" or not home.rev("kraft/" + item) or again.code != 0:
+            raise Failed("it does not go on: %r %r" % (again, home.show(item)))
+        return [how, "paused"]
+    fill(home, 300)
+    code = ("import sys, time\nf = open(sys.argv[1], 'ab', buffering=0)\nwhile True:\n try:\n  f.write(bytes(4096))\n except OSError:\n  time.sleep(0.001)\n")
+    neighbour = subprocess.Popen([PYTHON, "-IS", "-c", code, home.root + "/ballast.fill"])
+    started = home.kraft("item", "start", item)
+    neighbour.kill()
+    neighbour.wait()
+    os.unlink(home.root + "/ballast.fill")  # so that it can be looked at
+    return [how, goes_on(home, item, started, how, may_be_cut_off=True)]
+
+
 def failures(done):
     return ["%s: %s" % (argument, why) for argument, why, _ in done if why]
 
@@ -96,6 +125,14 @@ def _(t):
     done = each(with_left, sizes)
     t.works(not failures(done), "the sizes", *failures(done))
     t.note("%r" % dict(collections.Counter(end for _, _, (_, end) in done)))
+
+
+@promise("LIFE-06", "a worker that fills the disk, and a neighbour that takes whatever the reserve gives back: whole, and it goes on")
+def _(t):
+    need_points(t)
+    done = each(hungry, ["worker"] + ["neighbour %d" % n for n in range(full(1, 20))])
+    t.works(not failures(done), "the cases", *failures(done))
+    t.note("%r" % [found for _, _, found in done])
 
 
 if __name__ == "__main__":

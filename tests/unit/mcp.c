@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "egress/call.h"
+#include "egress/hook.h"
 #include "egress/mcp.h"
 
 #include <cmocka.h>
@@ -349,6 +350,68 @@ an_input_comes_back_as_it_was_CHN_09(void **state)
 	json_decref(text);
 }
 
+/* ---- hooks ---- */
+
+/* The form is kept by the caller: what is read borrows from it. */
+static void
+read_hook(const char *text, char form[512], struct kr_mcp *out)
+{
+	snprintf(form, 512, "%s", text);
+	kr_hook_read(form, strlen(form), out);
+}
+
+static void
+expect_hook(const struct kr_mcp *mcp, enum kr_hook_decision decision, const char *message, const char *want)
+{
+	struct kr_buf out = KR_BUF(1000);
+
+	kr_hook_write(mcp, decision, message, strlen(message), &out);
+	assert_string_equal(out.data, want);
+	kr_buf_fini(&out);
+}
+
+static void
+a_hook_is_read_and_answered_CHAN_09(void **state)
+{
+	static const char *const bad[] = { "", "harness=codex", "stdin={}",
+		"harness=codex&stdin=", "harness=codex&stdin={}",
+		"harness=claude&stdin={\"tool_name\":\"A\",\"tool_input\":{}}",
+		"stdin={\"tool_name\":\"A\",\"tool_input\":{}}&harness=codex",
+		"harness=codex&stdin={\"tool_name\":\"A\",\"tool_input\":{}}&x=1",
+		"harness=codex&stdin={\"tool_name\":\"A\",\"tool_input\":[]}",
+		"harness=codex&stdin={\"tool_name\":\"a+b\",\"tool_input\":{}}",
+		"harness=codex&stdin={\"tool_name\":\"A\"}",
+		"harness=codex&stdin=[{\"tool_name\":\"A\",\"tool_input\":{}}]", "harness=codex&stdin=%7",
+		"harness=codex&stdin=%00",
+		"harness=codex&stdin={\"tool_name\":\"A\",\"tool_name\":\"B\",\"tool_input\":{}}" };
+	struct kr_mcp mcp;
+	char form[512];
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(bad); i++) {
+		read_hook(bad[i], form, &mcp);
+		if (mcp.kind != KR_MCP_WRONG || !mcp.why || mcp.status != 400)
+			fail_msg("'%s' is taken", bad[i]);
+	}
+	read_hook(
+		"harness=cursor&stdin=%7B%22tool_name%22:%22Shell%22,%22tool_input%22:{%22command%22:%22a+%2B%22}}",
+		form, &mcp);
+	assert_true(mcp.kind == KR_MCP_CALL && mcp.harness == KR_HARNESS_CURSOR && mcp.has_command);
+	assert_string_equal(mcp.tool, "Shell");
+	assert_memory_equal(mcp.command, "a +", 3);
+	expect_hook(&mcp, KR_HOOK_DENY, "no \"x\"",
+		"{\"permission\":\"deny\",\"agent_message\":\"Kraft: no \\\"x\\\"\",\"user_message\":\"Kraft: no "
+		"\\\"x\\\"\"}\n");
+	expect_hook(&mcp, KR_HOOK_SILENT, "", "{}\n");
+	mcp.harness = KR_HARNESS_CODEX;
+	expect_hook(&mcp, KR_HOOK_ALLOW, "",
+		"{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"allow\","
+		"\"permissionDecisionReason\":\"Kraft: it is allowed\"}}\n");
+	expect_hook(&mcp, KR_HOOK_DENY, "",
+		"{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\","
+		"\"permissionDecisionReason\":\"Kraft: \"}}\n"); /* never without a reason */
+}
+
 /* ---- as a call to kraft ---- */
 
 static struct kr_call *
@@ -410,6 +473,8 @@ kraft_takes_an_ask_as_it_must_be(void **state)
 	BENT(bent->text[0] = 0);
 	BENT(bent->text[4] = '\x1b');
 	BENT(bent->text[4] = '\xff');
+	BENT(bent->harness = KR_HARNESS_END);
+	BENT(bent->zero = 1);
 	BENT(bent->ask[0] = 'a');
 	BENT(bent->id[0] = 'a');
 	BENT(bent->claim = 1);
@@ -433,6 +498,7 @@ main(void)
 		cmocka_unit_test(a_call_is_read),
 		cmocka_unit_test(a_bent_message_is_refused_CHAN_06),
 		cmocka_unit_test(an_input_comes_back_as_it_was_CHN_09),
+		cmocka_unit_test(a_hook_is_read_and_answered_CHAN_09),
 		cmocka_unit_test(kraft_takes_an_ask_as_it_must_be),
 	};
 

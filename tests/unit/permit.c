@@ -118,6 +118,21 @@ an_unresolved_policy_denies(void **state)
 	assert_int_equal(v.permit, KR_PERMIT_SILENT);
 }
 
+static void
+an_agents_tools_have_their_names(void **state)
+{
+	const char *also;
+
+	(void)state;
+	assert_string_equal(kr_permit_name_of_tool("codex", "apply_patch", &also), "Write");
+	assert_string_equal(also, "Edit");
+	assert_string_equal(kr_permit_name_of_tool("codex", "shell", &also), "Bash");
+	assert_null(also);
+	assert_string_equal(kr_permit_name_of_tool("cursor", "Shell", &also), "Bash");
+	assert_string_equal(kr_permit_name_of_tool("codex", "Shell", &also), "Shell");
+	assert_string_equal(kr_permit_name_of_tool("", "apply_patch", &also), "apply_patch");
+}
+
 /* ---- grants ---- */
 
 static void
@@ -231,6 +246,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_row_of_the_decision_CHN_09),
 		cmocka_unit_test(an_unresolved_policy_denies),
+		cmocka_unit_test(an_agents_tools_have_their_names),
 		cmocka_unit_test(plain_commands_are_instances),
 		cmocka_unit_test(whatever_a_shell_could_expand_is_none),
 		cmocka_unit_test(what_runs_or_pushes_more_is_none),
