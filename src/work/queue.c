@@ -89,6 +89,7 @@ drop(void *context, struct kr_error *err)
 	struct dropping *d = context;
 	const struct kr_dependency_rows *rows = &d->v->dependencies;
 
+	json_array_clear(d->dropped); /* it may be done again */
 	for (size_t i = 0; i < rows->n; i++) {
 		if (d->dependency && !kr_text_has_prefix(rows->v[i].id, d->dependency))
 			continue;

@@ -33,7 +33,7 @@ write_record(void *context, struct kr_error *err)
 		kr_store_item_set(store, r->row, err) < 0)
 		return -1;
 	for (size_t i = 0; i < EVENTS && r->events[i].type; i++)
-		if (kr_work_event(r->work, r->row->id, r->events[i].type, kr_steal(r->events[i].data), err) < 0)
+		if (kr_work_event(r->work, r->row->id, r->events[i].type, json_incref(r->events[i].data), err) < 0)
 			return -1;
 	return 0;
 }
