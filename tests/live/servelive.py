@@ -178,4 +178,8 @@ class Served(Office):
         return json.loads(self.kraft("admin", "health", "--json").out)
 
 
+def host_of(home, item):
+    return int(read("%s/worktrees/%s.host" % (home.run_dir, item)).split()[0])
+
+
 __all__ = [n for n in dir() if not n.startswith("_")]

@@ -35,7 +35,7 @@ def goes_on(home, item, started, what, may_be_cut_off=False):
     home.nobody(what)
     status, shown = home.status(item), home.show(item)
     waits = status[2] == "gate"
-    refused = started.code == 125 and re.search("disk is full|No space left", started.err)
+    refused = started.code == 1 and re.search("disk is full|No space left", started.err)
     if status[0] == "cut off" and not may_be_cut_off:
         raise Failed("%s: there was no room to say it: %r" % (what, started))
     if not waits and not refused and not (status[0] == "paused" and "disk" in (shown["reason"] or "") and started.code == 1):

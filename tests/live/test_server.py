@@ -46,10 +46,6 @@ def _(t):
     t.control(home.becomes(item, "needs you") and len(home.show(item)["sessions"]) == 2, "and its task a second session", home.show(item))
 
 
-def host_of(home, item):
-    return int(read("%s/worktrees/%s.host" % (home.run_dir, item)).split()[0])
-
-
 @promise("ITM-06 LIFE-01 LIFE-03", "the host of an item killed beside a server, again and again: it goes on by itself")
 def _(t):
     home = Served()
