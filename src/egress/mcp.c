@@ -5,7 +5,7 @@
  */
 #include "egress/mcp.h"
 
-#include "cli/version.h"
+#include "base/version.h"
 #include "egress/call.h"
 
 /* name; whether it is one of those with server/discover and without initialize */

@@ -197,8 +197,24 @@ def _force_remove(path):
     shutil.rmtree(path, ignore_errors=True)
 
 
+def _end_hosts(homes):
+    """A server and hosts that a test left in the background, by the locks that name them; what they ran goes with them."""
+    for home in homes:
+        locks = os.path.join(home.run_dir, "worktrees")
+        names = [os.path.join(locks, n) for n in (os.listdir(locks) if os.path.isdir(locks) else []) if n.endswith(".host")]
+        for path in [os.path.join(home.run_dir, "server")] + names:
+            try:
+                pid, start = read(path).split()[:2]
+                with open("/proc/%s/stat" % pid) as f:
+                    if f.read().rsplit(")", 1)[1].split()[19] == start:
+                        os.kill(int(pid), signal.SIGKILL)
+            except (OSError, ValueError):
+                continue
+
+
 @atexit.register
 def _clean():
+    _end_hosts(_homes)
     for home in _homes:
         if os.environ.get("KRAFT_LIVE_KEEP"):
             print("# kept %s" % home.root)
@@ -628,7 +644,9 @@ def main():
     failed = 0
     for i, test in enumerate(chosen, 1):
         start = time.monotonic()
+        before = len(_homes)
         verdict, why = _run_one(test)
+        _end_hosts(_homes[before:])
         for note in test.notes:
             print("# " + note)
         line = "%s %d - %s %s" % ("ok" if verdict == "skip" else verdict, i, test.ids, test.name)
