@@ -212,22 +212,6 @@ record_failure(int folder, struct kr_log *log, const struct kr_error *err)
 		folder, KG_EXIT_FILE, exit_text, (size_t)n, 0600, NULL); /* `view` then says lost */
 }
 
-/* What an agent that asks for a tool is answered by: NULL, and so a denial, when a layer does not load. An item brings its
- * own. */
-static const struct kr_policy *
-policy_of(struct kr_run_state *run)
-{
-	struct kr_policy_file *file = kr_arena_new(run->arena, struct kr_policy_file);
-	struct kr_policy *policy = kr_arena_new(run->arena, struct kr_policy);
-	const struct kr_policy_layer *const layers[KR_LAYER_COUNT] = { [KR_LAYER_HOST] = &file->layer,
-		[KR_LAYER_REPO] = &run->repo->policy };
-
-	if (run->want->on_call || kr_policy_file_load(run->arena, &run->host.places, file, NULL) < 0 ||
-		kr_policy_combine(run->arena, layers, NULL, policy, NULL) < 0)
-		return NULL;
-	return policy;
-}
-
 /* The way out comes first: a session that cannot get it runs nothing (POL-09). */
 static int
 connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *log, struct kr_error *err)
@@ -244,7 +228,7 @@ connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *
 		.repo = run->repo->path,
 		.worktree = run->item.worktree,
 		.branch = run->trees->git.record.branch,
-		.policy = job->is_krafts_git ? NULL : policy_of(run),
+		.policy = job->is_krafts_git ? NULL : &run->where.policy,
 	};
 	int result;
 

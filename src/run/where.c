@@ -81,21 +81,21 @@ kr_where_layers(struct kr_arena *arena, const struct kr_places *places,
 {
 	const struct kr_policy_layer *usual[KR_LAYER_COUNT] = { [KR_LAYER_REPO] = &where->repo->policy };
 	struct kr_policy_file *file = kr_arena_new(arena, struct kr_policy_file);
-	struct kr_policy policy;
+	struct kr_policy *policy = &where->policy;
 	struct kr_repo *repo;
 
 	if (!layers && kr_policy_file_load(arena, places, file, err) < 0)
 		return -1;
 	usual[KR_LAYER_HOST] = &file->layer;
-	if (kr_policy_combine(arena, layers ? layers : usual, NULL, &policy, err) < 0)
+	if (kr_policy_combine(arena, layers ? layers : usual, NULL, policy, err) < 0)
 		return -1;
-	tell_place(arena, places, where, policy.sandbox ? policy.sandbox_from : KR_LAYER_REPO);
-	if (!policy.sandbox || policy.sandbox_from == KR_LAYER_REPO)
+	tell_place(arena, places, where, policy->sandbox ? policy->sandbox_from : KR_LAYER_REPO);
+	if (!policy->sandbox || policy->sandbox_from == KR_LAYER_REPO)
 		return 0;
 	repo = kr_arena_new(arena, struct kr_repo);
 	*repo = *where->repo;
-	repo->sandbox = policy.sandbox->sandbox;
-	repo->sandbox_is_false = policy.sandbox->sandbox_is_false;
+	repo->sandbox = policy->sandbox->sandbox;
+	repo->sandbox_is_false = policy->sandbox->sandbox_is_false;
 	where->repo = repo;
 	return 0;
 }

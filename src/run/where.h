@@ -9,6 +9,7 @@
 struct kr_where {
 	struct kr_checkout checkout;
 	const struct kr_repo *repo;   /* after kr_where_layers: with the sandbox that holds */
+	struct kr_policy policy;      /* after kr_where_layers: what they come to, without maxima */
 	const char *sandbox_file;     /* where that is written */
 	const char *sandbox_from;     /* in words: "'my-service' in '/.../repos.yaml'" */
 	const struct kr_repos *repos; /* their warnings are for the person */
@@ -29,7 +30,7 @@ int kr_where_find(struct kr_arena *arena, const struct kr_places *places, const 
 	struct kr_where *out, struct kr_error *err);
 
 /*
- * The sandbox that holds is the first layer's that sets one (CFG-08), so the repository's entry may have policy.yaml's, a
+ * What the layers come to. The sandbox that holds is the first layer's that sets one (CFG-08), so the repository's entry may have policy.yaml's, a
  * chain's or a task's. layers as of kr_policy_combine; NULL: policy.yaml as it is now, and the entry. KR_E_CONFIG when
  * a later layer sets another one, or turns it off.
  */

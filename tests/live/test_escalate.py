@@ -118,7 +118,7 @@ def _(t):
     threads = [(x["thread"], [y["turn"] for y in x["turns"]]) for x in home.show(item)["escalation_threads"]]
     t.works(threads == [(1, [1, 2]), (2, [1])], "numbered", threads)
     t.works({"seen-0", "seen-1", "seen-2"} <= set(git(home.repo, "ls-tree", "--name-only", "kraft/" + item).split()), "each one's files are committed")
-    for words, code, why in ((("escalate", item), 2, "be told"), (("escalate",), 2, "be told"), (("escalate", item, ""), 2, "says nothing"), (("escalate", "--stop", item), 125, "no escalation turn")):
+    for words, code, why in ((("escalate", item), 2, "be told"), (("escalate",), 2, "be told"), (("escalate", item, ""), 2, "says nothing"), (("escalate", "--stop", item), 5, "no escalation turn")):
         refused = home.kraft("item", *words)
         t.works(refused.code == code and why in refused.err, "refused: %r" % (words,), refused)
     fresh = home.create("paused", "--chain", "c", worker=agent("kraft item retry >answer 2>&1; echo $? >code"))
