@@ -28,6 +28,53 @@ def settle(server, item, want, seconds=30):
 
 # ---- who may ask ----
 
+# Tries each route at each place where the server could be met; prints the places, statuses and the first bytes of what was answered.
+INSIDE = r"""
+import json, socket, sys
+routes, port, hosts, token = json.loads(sys.argv[1])
+def talk(where, target, method, host):
+    body = b"{}" if method == "POST" else b""
+    head = "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (method, target, host, token, len(body))
+    try:
+        with socket.create_connection(where, 5) as s:
+            s.sendall(head.encode() + body)
+            return s.recv(4096).decode("utf-8", "replace")
+    except OSError as why:
+        return "none: %s" % why
+for method, path in routes:
+    for host in hosts:
+        here = "[%s]:%d" % (host, port) if ":" in host else "%s:%d" % (host, port)
+        for name, where, target in (("direct", (host, port), path), ("proxy", ("127.0.0.1", 3128), "http://%s%s" % (here, path))):
+            print(json.dumps([name, host, method, path, talk(where, target, method, here)]))
+    print(json.dumps(["kraft", "kraft", method, path, talk(("127.0.0.1", 3128), "http://kraft" + path, method, "kraft")]))
+"""
+
+
+@wall("CHN-07 CHN-12 CHAN-02 NET-03", "a worker that knows address and token tries each route of the server, at each place: none answers, but its own verbs")
+def _(t):
+    home = office()
+    home.configure(sandbox={"network": {"runtime": {"allow": ["127.0.0.1", "localhost", socket.gethostname(), "example.com"]}}})
+    routes = re.findall(r"^## (GET|POST|PATCH|DELETE) (/api/\S+)$", home.kraft("help", "api").out, re.MULTILINE)
+    with serve(home) as server:
+        item = file_one(server, "a target")
+        paths = [(method, path.replace("{id}", item).replace("{gate}", "review").replace("{thread}", "t1").replace("{session}", "s1")) for method, path in routes]
+        t.works(len(paths) >= 25, "its routes", paths)
+        write(home.repo + "/inside.py", INSIDE)
+        hosts = ["127.0.0.1", "localhost", "::1", socket.gethostname()]
+        run = home.run("python3", "-IS", "inside.py", json.dumps([paths, server.port, hosts, server.token]), options=["--with-changes"])
+        found = [json.loads(line) for line in run.lines]
+        t.works(run.code == 0 and len(found) == len(paths) * (2 * len(hosts) + 1), "all were tried", run)
+        through = [f for f in found if f[4].startswith("HTTP/1.1 2") or "a target" in f[4] or "reattach_summary" in f[4]]
+        t.attack(not through, "none answers", through[:5])
+        refused = [f for f in found if f[0] != "direct" and not re.match(r"HTTP/1.1 40[0-9]", f[4])]
+        t.attack(not refused, "the proxy refuses each", refused[:5])
+        t.attack(server.get("/api/work-items").json["items"][0]["status"] == "paused", "the item is as it was")
+        own = home.run("sh", "-c", "curl -sS -d '' http://kraft/w/events")
+        t.works(own.code == 0, "its own verb answers", own)
+        fine = [server.ask(method, path, {} if method == "POST" else None).status for method, path in paths if "stream" not in path]
+        t.control(fine.count(200) >= 5 and 401 not in fine, "the same from the host, with the token", fine)
+
+
 @wall("CHN-12 NET-11", "a page of another site, and a name that was rebound to this address, read nothing and change nothing")
 def _(t):
     home = office()

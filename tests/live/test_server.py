@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The server: items in its queue, and what becomes of them when it or their hosts are killed."""
 # kraft-test: timeout 400
+import random
+
 from servelive import *
 
 def sleeper(home, name, here, seconds=2):
@@ -174,6 +176,54 @@ def _(t):
     front.send_signal(signal.SIGINT)
     out, err = front.communicate(timeout=10)
     t.works(front.returncode in (0, 130) and b"listening on http://127.0.0.1:" in err, "until Ctrl-C", front.returncode, err)
+
+
+@promise("LIFE-12 LIFE-13 ITM-06", "many items started, paused and killed at random: nothing is left of them, and the server is as it was")
+def _(t):
+    home = Served()
+    home.policy(max_concurrent=6)
+    here = mark()
+    sleeper(home, "k", here, 0.2)
+    home.serve()
+    seed = int.from_bytes(os.urandom(4), "big")
+    print("# seed %d" % seed)
+    dice = random.Random(seed)
+    first = home.create("first", "--chain", "k", "--autostart")
+    t.works(home.becomes(first, "needs you"), "one to begin with", home.show(first))
+    before = size_of(home.server)
+    items = [home.create("many %d" % n, "--chain", "k") for n in range(full(16, 100))]
+    for n in range(full(60, 600)):
+        item = dice.choice(items)
+        what = dice.random()
+        if what < 0.6:
+            home.kraft("item", "start", "--detach", item)
+        elif what < 0.8:
+            home.kraft("item", "pause", item)
+        else:
+            try:
+                os.kill(host_of(home, item), signal.SIGKILL)
+            except (OSError, ValueError, IndexError):
+                pass
+    for item in items:
+        home.kraft("item", "start", "--detach", item)
+    for item in items:
+        if not home.becomes(item, "needs you", "failed", seconds=60):
+            t.works(False, "it comes to its gate, or is given up", home.show(item))
+        if home.words(item) == "failed":  # its hosts were killed again and again
+            home.kraft("item", "start", "--detach", item)
+            t.works(home.becomes(item, "needs you", seconds=60), "it comes to its gate", home.show(item))
+    t.works(gone(here, 5), "nothing is left running", marked(here))
+    t.works(wait_for(lambda: not [p for p in children(home.server)], 5), "the server has no child", children(home.server))
+    after = size_of(home.server)
+    t.works(after[0] == before[0], "its descriptors are as many as before", before, after)
+    t.works(after[1] <= before[1] * 1.05 + 256, "its memory too", before, after)
+    mounts = [l for l in read("/proc/self/mountinfo").splitlines() if home.root in l]
+    t.works(not mounts and not os.listdir(home.run_dir + "/sn"), "no mount and no socket is left", mounts)
+
+
+def size_of(pid):
+    """Descriptors, and KiB of memory."""
+    return len(os.listdir("/proc/%d/fd" % pid)), int(re.search(r"VmRSS:\s+(\d+)", read("/proc/%d/status" % pid)).group(1))
 
 
 @promise("OS-LIM-01 LIFE-04 LIFE-10", "stop leaves what runs alone, stop --sessions pauses it; a server that is held for a while loses nothing")
