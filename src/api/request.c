@@ -28,15 +28,6 @@ kr_api_header(const struct kr_api_call *call, const char *name)
 
 /* ---- the target ---- */
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* NULL: badly written, or what no text of ours holds. */
 static const char *
 decode(struct kr_arena *arena, const char *text, size_t n, bool plus_is_blank)
@@ -49,7 +40,7 @@ decode(struct kr_arena *arena, const char *text, size_t n, bool plus_is_blank)
 
 		if (c == '%') {
 			const bool is_whole = i + 2 < n;
-			int high = is_whole ? hex_digit(text[i + 1]) : -1, low = is_whole ? hex_digit(text[i + 2]) : -1;
+			int high = is_whole ? kr_hex_digit(text[i + 1]) : -1, low = is_whole ? kr_hex_digit(text[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
 				return NULL;

@@ -156,3 +156,13 @@ kr_text_to_u64(const char *s, uint64_t max, uint64_t *out)
 	*out = value;
 	return true;
 }
+
+int
+kr_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}

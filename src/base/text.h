@@ -29,4 +29,7 @@ unsigned kr_text_distance(const char *a, const char *b, unsigned limit);
 /* Decimal digits only, no sign, at most max; false leaves *out alone. */
 bool kr_text_to_u64(const char *s, uint64_t max, uint64_t *out);
 
+/* The value of a hexadecimal digit; -1: it is none. */
+int kr_hex_digit(char c);
+
 #endif

@@ -5,6 +5,8 @@
  */
 #include "egress/form.h"
 
+#include "base/text.h"
+
 struct field {
 	const char *name;
 	unsigned verbs, needed_by; /* bits */
@@ -103,16 +105,6 @@ static const struct field fields[] = {
 	{ "type", BIT(EVENTS), 0, take_word, offsetof(struct kr_call, type) },
 };
 
-static int
-hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* In place; the new length, or -1 for a '%' without two digits. */
 static ptrdiff_t
 unescape(char *text, size_t n)
@@ -123,9 +115,9 @@ unescape(char *text, size_t n)
 		text[to] = text[i] == '+' ? ' ' : text[i];
 		if (text[i] != '%')
 			continue;
-		if (n - i < 3 || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0)
+		if (n - i < 3 || kr_hex_digit(text[i + 1]) < 0 || kr_hex_digit(text[i + 2]) < 0)
 			return -1;
-		text[to] = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
+		text[to] = (char)(kr_hex_digit(text[i + 1]) << 4 | kr_hex_digit(text[i + 2]));
 		i += 2;
 	}
 	return (ptrdiff_t)to;

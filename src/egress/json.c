@@ -29,16 +29,6 @@ take(struct reader *r, char c)
 
 /* ---- scalars ---- */
 
-static int
-hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* The four digits of a \u. -1: they are none. */
 static int
 take_unit(struct reader *r)
@@ -46,7 +36,7 @@ take_unit(struct reader *r)
 	int unit = 0;
 
 	for (int i = 0; i < 4; i++) {
-		int digit = r->at < r->end ? hex(*r->at++) : -1;
+		int digit = r->at < r->end ? kr_hex_digit(*r->at++) : -1;
 
 		if (digit < 0)
 			return -1;

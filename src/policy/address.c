@@ -16,6 +16,8 @@
  */
 #include "policy/policy.h"
 
+#include "base/text.h"
+
 enum { V4_BITS = 32, V6_BITS = 128 };
 
 struct range {
@@ -145,16 +147,6 @@ parse_v4(const char *s, size_t n, uint8_t out[4])
 	return i == n;
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Groups from s up to its end: how many bytes they are, or -1. A dotted IPv4 may stand for the last two. */
 static int
 parse_groups(const char *s, size_t n, uint8_t out[16])
@@ -176,9 +168,9 @@ parse_groups(const char *s, size_t n, uint8_t out[16])
 		if (end == start || end - start > 4 || bytes == 16)
 			return -1;
 		for (; i < end; i++) {
-			if (hex_digit(s[i]) < 0)
+			if (kr_hex_digit(s[i]) < 0)
 				return -1;
-			value = value << 4 | (unsigned)hex_digit(s[i]);
+			value = value << 4 | (unsigned)kr_hex_digit(s[i]);
 		}
 		out[bytes++] = (uint8_t)(value >> 8);
 		out[bytes++] = (uint8_t)value;
