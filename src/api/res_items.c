@@ -78,6 +78,8 @@ kr_api_items_file(struct kr_api_call *call, struct kr_error *err)
 		.chain = kr_api_text(call, "chain"),
 		.base = kr_api_text(call, "base_branch"),
 		.depends_on = words(call, "depends_on"),
+		.layer_file = "policy",
+		.layer = kr_api_text(call, "policy"),
 	};
 	struct kr_item_row row;
 

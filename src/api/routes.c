@@ -39,6 +39,7 @@ FIELDS(file_fields, { "title", KR_API_STRING, true, 1, 500, "one line" },
 		"how it is done; the repository's, else `default`" },
 	{ "base_branch", KR_API_STRING, false, 1, KR_API_WORD_BYTES, "begin at this branch" },
 	{ "depends_on", KR_API_STRINGS, false, 0, 64, "items that have to be complete before" },
+	{ "policy", KR_API_STRING, false, 1, 64 << 10, "its own layer of the policy, YAML" },
 	{ "autostart", KR_API_BOOLEAN, false, 0, 0, "let it go on at once; not for a session or a tool server" });
 FIELDS(approve_fields, NOTE, STAY);
 FIELDS(reject_fields,

@@ -1,13 +1,18 @@
 /* kraft item create: files a work item. */
 #include "cli/work.h"
 
-enum { DESCRIPTION, CHAIN, BASE, REPO, DEPENDS_ON, AUTOSTART, JSON };
+#include <fcntl.h>
+
+#include "base/fd.h"
+
+enum { DESCRIPTION, CHAIN, BASE, REPO, DEPENDS_ON, POLICY, AUTOSTART, JSON };
 static const struct kr_option options[] = {
 	[DESCRIPTION] = { "description", 'd', "TEXT", "what is to be done, in full" },
 	[CHAIN] = { "chain", 0, "ID", "how it is done; 'kraft admin chains' lists them" },
 	[BASE] = { "base-branch", 'b', "BRANCH", "begin at this branch, in place of where the checkout stands" },
 	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
 	[DEPENDS_ON] = { "depends-on", 0, "ITEM[,ITEM...]", "it begins when these are done" },
+	[POLICY] = { "policy", 0, "FILE", "its own layer of the policy, YAML: it can only take away" },
 	[AUTOSTART] = { "autostart", 0, NULL, "start it, in the background" },
 	[JSON] = { "json", 0, NULL, "for programs" },
 	{ NULL },
@@ -43,15 +48,26 @@ split(struct kr_arena *arena, const char *list)
 	return words.v;
 }
 
+static const char *
+read_layer(struct kr_arena *arena, const char *file, struct kr_error *err)
+{
+	kr_auto_buf struct kr_buf text = KR_BUF(KR_CONFIG_FILE_BYTES);
+
+	if (kr_file_read_at(AT_FDCWD, file, &text, err) < 0)
+		return NULL;
+	return kr_arena_dup_n(arena, text.data ? text.data : "", text.len);
+}
+
 static int
 create(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
-	const struct kr_work_new want = {
+	struct kr_work_new want = {
 		.title = parsed->words[0],
 		.description = parsed->value[DESCRIPTION],
 		.repo = parsed->value[REPO],
 		.chain = parsed->value[CHAIN],
 		.base = parsed->value[BASE],
+		.layer_file = parsed->value[POLICY],
 		.worker = (const char *const *)parsed->words + 1,
 		.depends_on = split(arena, parsed->value[DEPENDS_ON]),
 	};
@@ -63,6 +79,8 @@ create(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *
 		kr_fail(err, KR_E_USAGE, "'%s' after the title", parsed->words[1]);
 		return kr_hint(err, "quote a title of several words; the worker's command comes after '--'");
 	}
+	if (want.layer_file && !(want.layer = read_layer(arena, want.layer_file, err)))
+		return -1;
 	result = kr_work_open_for_person(arena, &work, err);
 	if (result == 0)
 		result = kr_work_file(&work, &want, &row, err);

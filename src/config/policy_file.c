@@ -340,6 +340,21 @@ kr_policy_file_parse(struct kr_arena *arena, const struct kr_places *places, con
 }
 
 int
+kr_policy_layer_parse(struct kr_arena *arena, const struct kr_places *places, const char *file,
+	const char *bytes, size_t n, struct kr_policy_layer *out, struct kr_error *err)
+{
+	struct kr_policy_layer layer = { 0 };
+	struct kr_yaml doc = { 0 };
+	struct kr_config c = { .arena = arena, .doc = &doc, .files = KR_IN_CHAINS, .places = places, .err = err };
+
+	if (kr_config_parse(&c, kr_arena_dup(arena, file), bytes, n, &doc, "'timeout_minutes: 30'") < 0 ||
+		(doc.root && kr_policy_read(&c, NULL, doc.root, &layer) < 0))
+		return -1;
+	*out = layer;
+	return 0;
+}
+
+int
 kr_policy_file_load(
 	struct kr_arena *arena, const struct kr_places *places, struct kr_policy_file *out, struct kr_error *err)
 {

@@ -43,6 +43,9 @@ struct kr_policy_file {
  * in errors. */
 int kr_policy_file_parse(struct kr_arena *arena, const struct kr_places *places, const char *file,
 	const char *bytes, size_t n, struct kr_policy_file *out, struct kr_error *err);
+/* Pure. One layer alone, as it stands under `policy` in a chain; an empty document says nothing. */
+int kr_policy_layer_parse(struct kr_arena *arena, const struct kr_places *places, const char *file,
+	const char *bytes, size_t n, struct kr_policy_layer *out, struct kr_error *err);
 /* Reads <config_dir>/policy.yaml; a missing file is the defaults, an unreadable one an error. */
 int kr_policy_file_load(
 	struct kr_arena *arena, const struct kr_places *places, struct kr_policy_file *out, struct kr_error *err);

@@ -11,11 +11,11 @@ kr_store_item_add(struct kr_store *store, const struct kr_item_row *r, struct kr
 	return kr_rows_change(store, "cannot file the item", err,
 			   "INSERT INTO items (id, title, description, repo, base, chain_id, chain, policy, worker, "
 			   "status, stop, reason,"
-			   " place, steer, run, created_ms, changed_ms)"
-			   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-			   "ttttttttttttttiii", r->id, r->title, r->description, r->repo, r->base, r->chain_id, r->chain,
+			   " place, steer, run, created_ms, changed_ms, layer)"
+			   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+			   "ttttttttttttttiiit", r->id, r->title, r->description, r->repo, r->base, r->chain_id, r->chain,
 			   r->policy, r->worker, r->status, r->stop, r->reason, r->place, r->steer, r->run,
-			   (int64_t)r->created_ms, (int64_t)r->changed_ms) < 0
+			   (int64_t)r->created_ms, (int64_t)r->changed_ms, r->layer) < 0
 			   ? -1
 			   : 0;
 }
@@ -48,7 +48,7 @@ kr_store_item_set_progress(struct kr_store *store, const char *id, int64_t progr
 
 #define ITEM_COLUMNS(chain, policy)                                                                         \
 	"SELECT id, title, description, repo, base, chain_id, " chain ", " policy                               \
-	", worker, status, stop, reason, place, steer, turn, ifnull(progress, -1), run, created_ms, changed_ms, "      \
+	", worker, status, stop, reason, place, steer, turn, layer, ifnull(progress, -1), run, created_ms, changed_ms, "      \
 	"(SELECT count(*) FROM asks WHERE item = items.id AND state = 'open') FROM items "
 
 static void
@@ -56,7 +56,7 @@ read_item(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 {
 	struct kr_item_row *r = row;
 	const char **texts[] = { &r->id, &r->title, &r->description, &r->repo, &r->base, &r->chain_id, &r->chain,
-		&r->policy, &r->worker, &r->status, &r->stop, &r->reason, &r->place, &r->steer, &r->turn };
+		&r->policy, &r->worker, &r->status, &r->stop, &r->reason, &r->place, &r->steer, &r->turn, &r->layer };
 	int at = 0;
 
 	for (; at < (int)KR_COUNT(texts); at++)

@@ -17,6 +17,7 @@ int kr_store_transact(struct kr_store *store, int (*body)(void *context, struct 
 struct kr_item_row {
 	const char *id, *title, *description, *repo, *chain_id, *chain, *policy;
 	const char *base, *worker, *steer; /* NULL: none */
+	const char *layer;                 /* its own layer of the policy; NULL: none */
 	const char *turn; /* a session beside its chain that is not settled (work/turn.h); NULL: none */
 	const char *status, *stop, *reason, *place;
 	int64_t progress; /* -1: none was told */

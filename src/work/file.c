@@ -125,6 +125,18 @@ find_dependencies(
 	return 0;
 }
 
+/* It has to load, and only what it takes away has an effect. */
+static int
+check_layer(struct kr_work *work, const struct kr_work_new *want, struct kr_error *err)
+{
+	struct kr_policy_layer layer;
+
+	return want->layer && kr_policy_layer_parse(work->arena, &work->host.places, want->layer_file, want->layer,
+							  strlen(want->layer), &layer, err) < 0
+			   ? -1
+			   : 0;
+}
+
 struct filing {
 	struct kr_work *work;
 	struct kr_item_row *row;
@@ -159,6 +171,7 @@ kr_work_file(
 		(want->description && *want->description &&
 			kr_work_check_text("the description", want->description, err) < 0) ||
 		kr_where_find(work->arena, &work->host.places, want->repo, &where, err) < 0 ||
+		check_layer(work, want, err) < 0 ||
 		find_dependencies(work, want->depends_on, &filing.depends_on, err) < 0)
 		return -1;
 	*out = (struct kr_item_row){
@@ -167,6 +180,7 @@ kr_work_file(
 		.description = want->description ? want->description : "",
 		.repo = where.checkout.root,
 		.base = want->base,
+		.layer = want->layer,
 		.policy = freeze_policy(work, err),
 		.status = kr_status_name(KR_STATUS_PAUSED),
 		.stop = "",

@@ -218,6 +218,17 @@ end_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s
 		err);
 }
 
+static int
+tell_cap(struct hosting *h, const struct kr_task *task, const struct kr_work_outcome *outcome, struct kr_error *err)
+{
+	return change(h,
+		(struct change){ .event = "time_cap_reached",
+			.data = json_pack("{s:s, s:s, s:f, s:s, s:s}", "scope", task->path, "field", outcome->cap, "minutes",
+				outcome->cap_minutes, "reason", outcome->reason, "node_id",
+				h->v.chain.nodes[h->v.next.node].id) },
+		err);
+}
+
 /* 1: it was paused, for this reason; "": by a person. */
 static int
 run_task(struct hosting *h, const struct kr_task *task, const char **reason, struct kr_error *err)
@@ -235,7 +246,7 @@ run_task(struct hosting *h, const struct kr_task *task, const char **reason, str
 	if (kr_work_run_task(h->work, &want, &is_stopped, &outcome, err) < 0)
 		return -1;
 	KR_FAULT(outcome_known);
-	if (end_task(h, task, &session, &outcome, err) < 0)
+	if ((outcome.cap && tell_cap(h, task, &outcome, err) < 0) || end_task(h, task, &session, &outcome, err) < 0)
 		return -1;
 	KR_FAULT(mark_written);
 	*reason = outcome.reason;

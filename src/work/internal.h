@@ -107,6 +107,8 @@ struct kr_work_outcome {
 	bool was_paused;
 	const char *reason;
 	const char *fingerprint; /* FAILED: how; NULL: not known */
+	const char *cap;         /* CAPPED: the key of the policy that ended it, and what it says */
+	double cap_minutes;
 	/* with put_back: what was, a path on each line, escaped; and why it could not be. NULL: nothing */
 	const char *wrote, *not_put_back;
 };

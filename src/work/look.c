@@ -73,6 +73,10 @@ read_frozen(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
 	if (kr_policy_file_parse(
 			work->arena, places, file, v->row.policy, strlen(v->row.policy), &v->policy, err) < 0)
 		return kr_wrap(err, "the policy that item '%s' was filed with", v->row.id);
+	file = kr_arena_printf(work->arena, "layer of item '%s'", v->row.id);
+	if (v->row.layer && kr_policy_layer_parse(work->arena, places, file, v->row.layer, strlen(v->row.layer),
+							&v->layer, err) < 0)
+		return kr_wrap(err, "the layer of the policy that item '%s' was filed with", v->row.id);
 	return 0;
 }
 

@@ -40,7 +40,9 @@ struct report {
 struct launch {
 	const char *const *argv; /* NULL: nothing; then `out` says what that means */
 	const char *instruction; /* for its stdin; NULL: none */
-	double seconds;          /* 0: as long as it takes */
+	double seconds;          /* that it may take */
+	const char *cap;         /* the key that says so, of sessions that were before it too; NULL: it is not one of these */
+	enum kr_bound bound;     /* with cap */
 	struct kr_policy policy; /* its tools' lists are what the worker is answered by */
 	bool commit;             /* what it leaves uncommitted */
 	const struct kr_policy_layer **layers; /* the sandbox is theirs too */
@@ -195,6 +197,33 @@ find_tests(
 	return 0;
 }
 
+/* What the sessions of a path (NULL: of all) have taken since a person last let them begin anew. */
+static double
+spent_s(const struct kr_work_view *v, const char *path)
+{
+	uint64_t ms = 0;
+
+	for (size_t i = 0; i < v->sessions.n; i++) {
+		const struct kr_session_row *s = &v->sessions.v[i];
+
+		if (s->run == v->row.run && s->ended_ms > s->created_ms && (!path || strcmp(s->path, path) == 0))
+			ms += s->ended_ms - s->created_ms;
+	}
+	return (double)ms / 1000;
+}
+
+static void
+apply_cap(const struct kr_work_view *v, const char *path, enum kr_bound bound, struct launch *launch)
+{
+	const double cap_s = launch->policy.bounds[bound] * 60, left_s = cap_s - spent_s(v, path);
+
+	if (!(cap_s > 0) || left_s >= launch->seconds)
+		return;
+	launch->seconds = left_s;
+	launch->cap = kr_bound_name(bound);
+	launch->bound = bound;
+}
+
 /* What its layers come to. The time: the nearest layer's that says one, else the host's usual one. */
 static int
 find_policy(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
@@ -208,6 +237,7 @@ find_policy(struct kr_work *work, const struct kr_work_task *t, const struct kr_
 		[KR_LAYER_NODE] = v->next.node < v->chain.node_count ? &v->chain.nodes[v->next.node].policy : NULL,
 		[KR_LAYER_STEP] = v->next.step && !t->instruct ? &v->next.step->policy : NULL,
 		[KR_LAYER_TASK] = &t->task->policy,
+		[KR_LAYER_ITEM] = v->row.layer ? &v->layer : NULL,
 	};
 	struct kr_error err = { 0 };
 	double maxima[KR_BOUND_COUNT];
@@ -220,6 +250,15 @@ find_policy(struct kr_work *work, const struct kr_work_task *t, const struct kr_
 	memcpy(launch->layers, layers, sizeof(layers));
 	launch->seconds =
 		policy->bounds[KR_BOUND_TIMEOUT] > 0 ? policy->bounds[KR_BOUND_TIMEOUT] * 60 : v->policy.wall_clock_s;
+	apply_cap(v, t->task->path, KR_BOUND_TIME_CAP, launch);
+	apply_cap(v, NULL, KR_BOUND_TOTAL_TIME_CAP, launch);
+	if (launch->seconds > 0)
+		return 0;
+	out->kind = KR_MARK_CAPPED;
+	out->cap = launch->cap;
+	out->cap_minutes = policy->bounds[launch->bound];
+	out->reason = kr_arena_printf(
+		work->arena, "no time is left of %s %g; a retry counts anew", out->cap, out->cap_minutes);
 	return 0;
 }
 
@@ -232,7 +271,7 @@ find_launch(
 
 	if (kr_where_find(work->arena, &work->host.places, t->view->row.repo, &where, &err) < 0)
 		return refuse(out, kr_arena_dup(work->arena, err.message));
-	if (find_policy(work, t, where.repo, launch, out) < 0 || out->kind == KR_MARK_CONFIG)
+	if (find_policy(work, t, where.repo, launch, out) < 0 || out->kind != KR_MARK_DONE)
 		return 0;
 	switch (t->task->kind) {
 	case KR_TASK_COMMAND:
@@ -458,7 +497,10 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 	}
 	if (r->is_over_time) {
 		out->kind = KR_MARK_CAPPED;
-		out->reason = kr_arena_printf(work->arena, "it was ended after %.0f minutes", launch->seconds / 60);
+		out->cap = launch->cap ? launch->cap : kr_bound_name(KR_BOUND_TIMEOUT);
+		out->cap_minutes = launch->cap ? launch->policy.bounds[launch->bound] : launch->seconds / 60;
+		out->reason = kr_arena_printf(work->arena, "it was ended after %.0f minutes%s%s", launch->seconds / 60,
+			launch->cap ? ", all that was left of " : "", launch->cap ? launch->cap : "");
 		return 0;
 	}
 	if (r->is_stopped) {

@@ -59,6 +59,7 @@ struct kr_work_view {
 	struct kr_item_row row;
 	struct kr_chain chain;
 	struct kr_policy_file policy;
+	struct kr_policy_layer layer; /* its own */
 	struct kr_mark_rows marks;
 	struct kr_session_rows sessions;
 	struct kr_thread_rows threads;
@@ -105,6 +106,7 @@ struct kr_work_new {
 		*repo; /* description may be NULL; repo: a path in a connected checkout, NULL: where we stand */
 	const char *chain, *base;      /* NULL: the repository's, else "default"; where the checkout stands */
 	const char *const *worker;     /* words that run in place of agents; NULL or empty: none */
+	const char *layer_file, *layer; /* its own layer of the policy, YAML, and its name in errors; NULL: none */
 	const char *const *depends_on; /* ids, or beginnings of them, that only one has; NULL or empty: none */
 };
 /* Paused; id is made of the title. */

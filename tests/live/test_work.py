@@ -328,6 +328,50 @@ def _(t):
         home.configure(json.dumps({"repos": [{"path": home.repo, "setup_command": "", "test_command": "true", "sandbox": own}]}))
 
 
+@promise("ITM-01 ITM-02", "caps on time bind a task's sessions together and an item's; an item's own layer only takes away")
+def _(t):
+    home = Office()
+    slow = node("one", task("a", "sh -c 'sleep 1.4; exit 3'", policy={"time_cap_minutes": 0.04}),
+                fix_loop={"max_attempts": 5, "tasks": [task("m", "sh -c 'echo $(date +%N) >>x; git add -A; git commit -qm m'")]})
+    item = home.create("task cap", "--chain", home.chain("k", slow, GATE))
+    home.kraft("item", "start", item)
+    told = home.show(item)
+    t.works(told["stop"] == "cap" and "time_cap_minutes" in told["reason"], "a task's sessions have one time together", told)
+    capped = [e["data"] for e in home.events_of(item) if e["type"] == "time_cap_reached"]
+    t.works([(c["scope"], c["field"], c["minutes"]) for c in capped] == [("one.main.a", "time_cap_minutes", 0.04)], "told", capped)
+    took = sum(s["ended_ms"] - s["created_ms"] for s in told["sessions"] if s["path"] == "one.main.a") / 1000
+    t.works(2 < took < 6, "no more than that", took)
+    t.works(home.kraft("item", "retry", "--no-start", item).code == 0 and home.kraft("item", "start", item).code == 1, "a retry counts anew")
+    t.works(len([e for e in home.events_of(item) if e["type"] == "time_cap_reached"]) == 2, "and ends the same way", home.show(item))
+    # The item's own layer: lowers, narrows, and never widens.
+    write(home.home + "/layer.yaml", "total_time_cap_minutes: 0.03\n")
+    chain = home.chain("l", node("one", task("a", "sleep 1"), task("b", "sleep 5"), task("c", "true")), GATE)
+    item = home.create("item cap", "--policy", home.home + "/layer.yaml", "--chain", chain)
+    home.kraft("item", "start", item)
+    told = home.show(item)
+    t.works(told["stop"] == "cap" and "total_time_cap_minutes" in told["reason"] and
+            [s["status"] for s in told["sessions"]][0] == "done" and "capped_out" in [s["status"] for s in told["sessions"]], "an item's has one time for all", told)
+    free = home.create("no cap", "--chain", chain)
+    home.kraft("item", "start", free)
+    t.control(home.status(free)[0] == "needs you", "without it they come through", home.show(free))
+    home.policy(maxima={"work_item": {"total_time_cap_minutes": 0.03}})
+    write(home.home + "/wide.yaml", "total_time_cap_minutes: 60\n")
+    item = home.create("wide", "--policy", home.home + "/wide.yaml", "--chain", chain)
+    home.kraft("item", "start", item)
+    t.works(home.show(item)["stop"] == "cap", "an item's layer raises no maximum", home.show(item))
+    home.policy()
+    write(home.home + "/walls.yaml", "sandbox: false\n")
+    item = home.create("walls", "--policy", home.home + "/walls.yaml", "--chain", chain)
+    home.kraft("item", "start", item)
+    told = home.show(item)
+    t.works(told["stop"] == "config" and "the item" in told["reason"] and "turns off the sandbox" in told["reason"], "nor turns off walls", told)
+    write(home.home + "/bad.yaml", "timeout_minuets: 3\n")
+    bad = home.kraft("item", "create", "bad", "--policy", home.home + "/bad.yaml", "--chain", "l")
+    t.works(bad.code == 3 and "bad.yaml:1:1" in bad.err and "timeout_minutes" in bad.err, "what does not load files nothing", bad)
+    gone_ = home.kraft("item", "create", "bad", "--policy", home.home + "/none.yaml", "--chain", "l")
+    t.works(gone_.code != 0 and len(json.loads(home.kraft("view", "list", "--all", "--json").out)["items"]) == 5, "nor what is not there", gone_)
+
+
 @promise("ITM-01 CFG-08", "chain and policy are frozen when an item is filed; what does not load files nothing, and names its place")
 def _(t):
     home = Office()

@@ -40,3 +40,6 @@ CREATE INDEX turns_by_item ON turns (item);
 -- The session beside its chain (an escalation turn, a reply agent) that is to begin, is at work, or asked for a retry that is
 -- not done yet.
 ALTER TABLE items ADD COLUMN turn TEXT;
+
+-- The item's own layer of the policy, YAML; NULL: none.
+ALTER TABLE items ADD COLUMN layer TEXT;
