@@ -1,5 +1,5 @@
 /*
- * A chain, policy.yaml, and a command's words. Beyond "no crash": a refusal has its place; what loads keeps
+ * A chain, policy.yaml, an item's layer of it, and a command's words. Beyond "no crash": a refusal has its place; what loads keeps
  * every limit, has paths that name one thing each, leads back only to an exec node before the gate, and reads
  * the same from the text it kept; words that are quoted and split again are the same words.
  */
@@ -126,6 +126,18 @@ check_policy(struct kr_arena *arena, const char *bytes, size_t n)
 }
 
 static void
+check_item_layer(struct kr_arena *arena, const char *bytes, size_t n)
+{
+	struct kr_policy_layer layer;
+	struct kr_error err = { 0 };
+
+	if (kr_policy_layer_parse(arena, &places, "f", bytes, n, &layer, &err) < 0)
+		KR_BUG_IF(err.code != KR_E_CONFIG || !err.place.line || !err.message[0]);
+	else
+		check_layer(&layer);
+}
+
+static void
 check_notify(struct kr_arena *arena, const char *bytes, size_t n)
 {
 	struct kr_error err = { 0 };
@@ -156,6 +168,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		memcpy(bytes, data, n);
 	check_words(&arena, kr_arena_dup_n(&arena, bytes, n));
 	check_policy(&arena, bytes, n);
+	check_item_layer(&arena, bytes, n);
 	check_notify(&arena, bytes, n);
 	if (kr_chain_parse(&arena, &places, "f", NULL, bytes, n, &chain, &err) < 0) {
 		KR_BUG_IF(err.code != KR_E_CONFIG || !err.place.line || !err.message[0]);

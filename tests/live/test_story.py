@@ -4,26 +4,7 @@
 from servelive import *
 
 # What the README calls ./worker.sh: it edits, commits, tells how far it is, answers its reviewer, and asks permission.
-WORKER = r"""#!/bin/sh
-asked=$(cat)
-kraft item progress 1
-case $asked in *French*) text=bonjour ;; *) text=hello ;; esac
-ask() {
-    curl -sS -N http://kraft/mcp -H 'content-type: application/json' -H 'accept: application/json, text/event-stream' \
-        -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"permission_request","arguments":{"tool_name":"Deploy","input":{"text":"'$text'"},"tool_use_id":"t1"}}}'
-}
-case $(ask) in
-*'"behavior\":\"allow'* | *'\"behavior\": \"allow'*) ;;
-*) echo "nobody allowed it" >&2; exit 1 ;;
-esac
-echo $text >greeting
-git add greeting
-git commit -qm "a greeting: $text"
-kraft item progress 2
-for thread in $(kraft view threads --open | sed -n 's/.*"id": *"\(t[0-9a-f]*\)".*/\1/p'); do
-    kraft item reply "$thread" --body "it says $text now" --claim fixed
-done
-"""
+WORKER = read(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/worker.sh"))
 
 
 @promise("ITM-01 ITM-03 ITM-06 CHN-02 CHN-12", "as a new user: connect, file, watch, answer what is asked, send back with a note, approve; the server is killed in the middle")
