@@ -72,12 +72,15 @@ kr_server_health(const struct kr_server_seen *server, json_t **out, struct kr_er
 	static const char request[] = "GET /api/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 	kr_auto_buf struct kr_buf answer = KR_BUF(ANSWER_BYTES);
 	kr_auto_fd int fd = dial(server->url, err);
+	struct kr_error why = { 0 };
 	const char *body;
 
 	if (fd < 0)
 		return -1;
 	if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) != sizeof(request) - 1 ||
-		kr_read_all(fd, &answer, server->url, err) < 0) {
+		kr_read_all(fd, &answer, server->url, &why) < 0) {
+		if (why.sys_errno != EAGAIN)
+			return kr_fail(err, KR_E_SERVER, "process %d, the server, ended meanwhile", server->pid);
 		kr_fail(err, KR_E_TIMEOUT, "process %d, the server, does not answer within %d s", server->pid, ANSWER_S);
 		return kr_hint(err, "'kraft admin restart' starts it anew; what runs goes on meanwhile");
 	}
