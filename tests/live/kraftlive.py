@@ -638,6 +638,9 @@ def main():
             print("Bail out! KRAFT_BUILD lacks " + needed)
             sys.exit(1)
     os.umask(0o022)
+    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # by nohup, or a shell's "&": it would be inherited
+        if signal.getsignal(ignored) == signal.SIG_IGN:
+            signal.signal(ignored, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the temporary homes are removed
     chosen = [t for t in _tests if not sys.argv[1:] or any(w in t.ids + " " + t.name for w in sys.argv[1:])]
     print("1..%d" % len(chosen), flush=True)
