@@ -4,10 +4,32 @@
 // Its requests go through the proxy as any HTTP request does: absolute form, by node's own http module, since fetch of this
 // node looks at no proxy variable.
 import http from "node:http";
-import { Readable } from "node:stream";
 
 const [which, version, input, cancelAfter] = process.argv.slice(2);
 const seen = { requests: [], progress: [] };
+
+// Not node's own adapter: that of node 18 closes a stream a second time when its reader has left it.
+function streamed(response) {
+	let over = false;
+	const end = (then) => {
+		if (!over) {
+			over = true;
+			then();
+		}
+	};
+	return new ReadableStream({
+		start(controller) {
+			response.on("data", (bytes) => over || controller.enqueue(new Uint8Array(bytes)));
+			response.on("end", () => end(() => controller.close()));
+			response.on("error", (why) => end(() => controller.error(why)));
+			response.on("close", () => end(() => controller.error(new Error("the answer was cut off"))));
+		},
+		cancel() {
+			over = true;
+			response.destroy();
+		},
+	});
+}
 
 function proxied(url, init = {}) {
 	return new Promise((resolve, reject) => {
@@ -18,7 +40,7 @@ function proxied(url, init = {}) {
 			const nothing = [202, 204, 304].includes(response.statusCode);
 			if (nothing)
 				response.resume();
-			resolve(new Response(nothing ? null : Readable.toWeb(response), { status: response.statusCode, headers: response.headers }));
+			resolve(new Response(nothing ? null : streamed(response), { status: response.statusCode, headers: response.headers }));
 		});
 		request.on("error", reject);
 		init.signal?.addEventListener("abort", () => request.destroy(new DOMException("aborted", "AbortError")));
