@@ -25,16 +25,14 @@ kr_api_give_item(struct kr_api_call *call, struct kr_error *err)
 int
 kr_api_items_list(struct kr_api_call *call, struct kr_error *err)
 {
-	const bool all = kr_api_flag(call, "all");
 	json_t *items = json_array();
 	struct kr_work_list list;
 
 	call->json = json_pack("{s:o}", "items", items);
-	if (kr_api_open(call, err) < 0 || kr_work_list(&call->work, &list, err) < 0)
+	if (kr_api_open(call, err) < 0 || kr_work_list(&call->work, kr_api_flag(call, "all"), &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.n; i++)
-		if (all || !kr_work_has_ended(&list.v[i].row))
-			json_array_append_new(items, kr_work_row_json(&list.v[i].row, list.v[i].is_hosted));
+		json_array_append_new(items, kr_work_row_json(&list.v[i].row, list.v[i].is_hosted));
 	return 0;
 }
 

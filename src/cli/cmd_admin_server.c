@@ -162,7 +162,7 @@ pause_all(struct kr_arena *arena, struct kr_error *err)
 	int result = kr_work_open(arena, &work, err);
 
 	if (result == 0)
-		result = kr_work_list(&work, &list, err);
+		result = kr_work_list(&work, false, &list, err);
 	for (size_t i = 0; result == 0 && i < list.n; i++) {
 		struct kr_error why = { 0 };
 

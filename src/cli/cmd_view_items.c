@@ -69,17 +69,6 @@ print_list_json(const struct kr_work_list *list, struct kr_error *err)
 	return kr_print_json(json_pack("{s:o}", "items", items), err);
 }
 
-static void
-leave_out_ended(struct kr_work_list *list)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < list->n; i++)
-		if (!kr_work_has_ended(&list->v[i].row))
-			list->v[n++] = list->v[i];
-	list->n = n;
-}
-
 static int
 list(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -88,9 +77,7 @@ list(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *er
 	int result = kr_work_open(arena, &work, err);
 
 	if (result == 0)
-		result = kr_work_list(&work, &items, err);
-	if (result == 0 && !parsed->value[LIST_ALL])
-		leave_out_ended(&items);
+		result = kr_work_list(&work, parsed->value[LIST_ALL] != NULL, &items, err);
 	if (result == 0 && parsed->value[LIST_JSON])
 		result = print_list_json(&items, err);
 	else if (result == 0)

@@ -14,7 +14,6 @@
  */
 #include "work/internal.h"
 
-#include <sys/random.h>
 
 #include "os/timer.h"
 
@@ -141,16 +140,6 @@ kr_work_end_asks(struct kr_work *work, const char *session, struct kr_error *err
 
 /* ---- the worker's side ---- */
 
-static const char *
-random_id(struct kr_arena *arena)
-{
-	unsigned salt;
-
-	return getrandom(&salt, sizeof(salt), 0) == sizeof(salt)
-			   ? kr_arena_printf(arena, "a%07x", salt & 0xfffffff)
-			   : NULL;
-}
-
 struct opening {
 	struct kr_work *work;
 	const struct kr_ask_row *ask;
@@ -185,7 +174,7 @@ open_ask(struct kr_work *work, const char *node, const struct kr_calls *calls, c
 {
 	const uint64_t now = kr_now_ms();
 	const char *also;
-	const struct kr_ask_row ask = { .id = random_id(work->arena),
+	const struct kr_ask_row ask = { .id = kr_work_random_id(work->arena, 'a', NULL),
 		.item = calls->item,
 		.session = calls->session,
 		.tool = kr_calls_tool(call, &also),

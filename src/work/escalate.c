@@ -4,8 +4,6 @@
  */
 #include "work/turn.h"
 
-#include <sys/random.h>
-
 #include "base/text.h"
 #include "run/where.h"
 
@@ -104,17 +102,6 @@ kr_work_escalate_stop(struct kr_work *work, const char *id, struct kr_error *err
 }
 
 /* ---- a review ---- */
-
-static const char *
-review_id(struct kr_arena *arena, struct kr_error *err)
-{
-	unsigned salt;
-
-	if (getrandom(&salt, sizeof(salt), 0) == sizeof(salt))
-		return kr_arena_printf(arena, "r%07x", salt & 0xfffffff);
-	kr_fail(err, KR_E_SYSTEM, "the system gives no random bytes");
-	return NULL;
-}
 
 static size_t
 count_open(const struct kr_work_view *v)
@@ -219,7 +206,7 @@ int
 kr_work_review(struct kr_work *work, const char *id, enum kr_outcome outcome, const char *summary,
 	const char **no_reply, struct kr_error *err)
 {
-	const char *review = review_id(work->arena, err);
+	const char *review = kr_work_random_id(work->arena, 'r', err);
 
 	*no_reply = NULL;
 	if (!review || (summary && kr_work_check_text("the summary", summary, err) < 0))

@@ -37,6 +37,9 @@ int kr_work_check_text(const char *what, const char *text, struct kr_error *err)
  * KR_E_REFUSED when it has ended. */
 int kr_work_look_alone(
 	struct kr_work *work, const char *id, struct kr_work_view *v, int *lock, struct kr_error *err);
+/* say.c: a letter and seven random ones: "t3fa90c1"; NULL with err. */
+const char *kr_work_random_id(struct kr_arena *arena, char letter, struct kr_error *err);
+
 /* say.c: the row as it is to be, a mark (NULL: none) and an event, in one transaction. `data` is taken. */
 int kr_work_say(struct kr_work *work, struct kr_item_row *row, const struct kr_mark_row *mark,
 	const char *event, json_t *data, struct kr_error *err);

@@ -119,12 +119,12 @@ kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struc
 }
 
 int
-kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *err)
+kr_work_list(struct kr_work *work, bool with_ended, struct kr_work_list *out, struct kr_error *err)
 {
 	struct kr_item_rows rows;
 
 	*out = (struct kr_work_list){ 0 };
-	if (kr_store_items(work->arena, work->store, &rows, err) < 0)
+	if ((with_ended ? kr_store_items : kr_work_rows)(work->arena, work->store, &rows, err) < 0)
 		return -1;
 	out->v = kr_arena_alloc(work->arena, (rows.n + 1) * sizeof(*out->v));
 	for (; out->n < rows.n; out->n++) {

@@ -359,13 +359,13 @@ kr_work_end_host(struct kr_work *work, const char *id, pid_t host, struct kr_err
 
 /* ---- threads ---- */
 
-static const char *
-random_id(struct kr_arena *arena, struct kr_error *err)
+const char *
+kr_work_random_id(struct kr_arena *arena, char letter, struct kr_error *err)
 {
 	unsigned salt;
 
 	if (getrandom(&salt, sizeof(salt), 0) == sizeof(salt))
-		return kr_arena_printf(arena, "t%07x", salt & 0xfffffff);
+		return kr_arena_printf(arena, "%c%07x", letter, salt & 0xfffffff);
 	kr_fail(err, KR_E_SYSTEM, "the system gives no random bytes");
 	return NULL;
 }
@@ -412,7 +412,7 @@ kr_work_comment(struct kr_work *work, const char *id, const struct kr_work_comme
 	if (kr_work_check_text("the comment", comment->body, err) < 0 ||
 		(comment->file && kr_work_check_text("the file's name", comment->file, err) < 0) ||
 		kr_store_item_get(work->arena, work->store, id, &item, err) < 0 ||
-		!(t.id = random_id(work->arena, err)))
+		!(t.id = kr_work_random_id(work->arena, 't', err)))
 		return -1;
 	t.item = item.id;
 	*thread = t.id;

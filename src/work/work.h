@@ -80,7 +80,7 @@ struct kr_work_list {
 	struct kr_work_brief *v;
 	size_t n;
 };
-int kr_work_list(struct kr_work *work, struct kr_work_list *out, struct kr_error *err);
+int kr_work_list(struct kr_work *work, bool with_ended, struct kr_work_list *out, struct kr_error *err);
 
 /* The first of those that it waits for; NULL: it need not wait. */
 const struct kr_dependency_row *kr_work_waits_for(const struct kr_work_view *view);
