@@ -46,15 +46,15 @@ static const char *const harnesses[] = { [KR_HARNESS_NONE] = "",
 };
 
 const char *
-kr_harness_name(enum kr_harness harness)
+kr_hooked_name(enum kr_hooked harness)
 {
 	return harnesses[harness];
 }
 
-enum kr_harness
-kr_harness_of(const char *name, size_t n)
+enum kr_hooked
+kr_hooked_of(const char *name, size_t n)
 {
-	for (enum kr_harness harness = KR_HARNESS_NONE + 1; harness < KR_HARNESS_END; harness++)
+	for (enum kr_hooked harness = KR_HARNESS_NONE + 1; harness < KR_HARNESS_END; harness++)
 		if (strlen(harnesses[harness]) == n && memcmp(harnesses[harness], name, n) == 0)
 			return harness;
 	return KR_HARNESS_NONE;

@@ -60,15 +60,15 @@ const char *kr_claim_name(enum kr_claim claim); /* "" for KR_CLAIM_NONE */
 #define KR_HARNESSES(X) \
 	X(CODEX, "codex")   \
 	X(CURSOR, "cursor")
-enum kr_harness {
+enum kr_hooked {
 	KR_HARNESS_NONE, /* no hook: by MCP */
 #define X(harness, name) KR_HARNESS_##harness,
 	KR_HARNESSES(X)
 #undef X
 		KR_HARNESS_END
 };
-const char *kr_harness_name(enum kr_harness harness); /* "" for KR_HARNESS_NONE */
-enum kr_harness kr_harness_of(const char *name, size_t n);
+const char *kr_hooked_name(enum kr_hooked harness); /* "" for KR_HARNESS_NONE */
+enum kr_hooked kr_hooked_of(const char *name, size_t n);
 
 /*
  * As it stands on the control socket, behind its struct kr_ask, and as kraft gives it to
@@ -89,7 +89,7 @@ struct kr_call {
 	char route[264]; /* "POST /w/show": method and path; printable ASCII, at most KR_CALL_ROUTE_MAX */
 	uint32_t has_command; /* ask: 1: `text` begins with command_n bytes, the command that Bash is to run */
 	uint32_t command_n;
-	uint32_t harness; /* ask: enum kr_harness; `tool` is in its words then */
+	uint32_t harness; /* ask: enum kr_hooked; `tool` is in its words then */
 	uint32_t zero;    /* must be 0 */
 	char text[]; /* reply: the body. retry: the steer, or nothing. ask: the command, and the tool's input as
 					JSON. text_n bytes and, in kraft, a NUL behind them */

@@ -34,14 +34,14 @@ kr_hook_read(char *form, size_t n, struct kr_mcp *out)
 {
 	static const char *const names[2] = { "harness", "stdin" };
 	struct kr_bytes values[2];
-	enum kr_harness harness;
+	enum kr_hooked harness;
 
 	*out = (struct kr_mcp){ .kind = KR_MCP_CALL };
 	if (!kr_form_pair(form, n, names, values)) {
 		(void)fail(out, wrong_form);
 		return;
 	}
-	harness = kr_harness_of(values[0].at, values[0].n);
+	harness = kr_hooked_of(values[0].at, values[0].n);
 	if (harness == KR_HARNESS_NONE)
 		(void)fail(out, "'harness' is neither codex nor cursor");
 	else if (read_input(&values[1], out))

@@ -56,7 +56,7 @@ struct kr_mcp {
 	bool has_command; /* the input has one that can be read and is not too long: for the grants */
 	char command[KR_ASK_COMMAND_BYTES];
 	size_t command_n;
-	enum kr_harness harness; /* of a hook (hook.h) */
+	enum kr_hooked harness; /* of a hook (hook.h) */
 };
 
 void kr_mcp_read(const struct kr_mcp_fields *fields, const char *body, size_t n, struct kr_mcp *out);

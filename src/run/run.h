@@ -5,6 +5,7 @@
 #ifndef KR_RUN_RUN_H
 #define KR_RUN_RUN_H
 
+#include "agent/agent.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "config/config.h"
@@ -24,6 +25,18 @@ struct kr_run_done {
 	bool files_stay;   /* what it left uncommitted was to become a commit and did not */
 	/* with put_back: the first files that were, one on each line, escaped; and why they could not be; "": nothing */
 	char wrote[2048], not_put_back[768];
+	/* Names of processes that still ran when the command had ended, "a, b and 3 more", escaped; "": none did. They were
+	 * ended. */
+	char left_running[256];
+};
+
+/* An agent in place of a command: what is to be started is found in the item, when its policy is known (agent.c). */
+struct kr_run_agent {
+	const struct kr_harness *harness;
+	const char *model, *effort, *permission_mode; /* NULL: the harness's default */
+	const char *context, *prompt;
+	const char *resume; /* as in agent/agent.h */
+	bool is_rendered;   /* what it prints is shown as a person reads it (kr_agent_render); its log has it as it came */
 };
 
 struct kr_run_want {
@@ -46,7 +59,8 @@ struct kr_run_want {
 							 NULL: stays */
 	const struct kr_policy_layer *const *layers; /* as of kr_where_layers */
 	bool put_back; /* what it changes of files that are not ignored is put back, its commits dropped */
-	const char *const *argv;
+	const char *const *argv; /* NULL: `agent` */
+	const struct kr_run_agent *agent;
 };
 
 /* Returns the exit status of kraft; -1 with err when the command was not run. */

@@ -96,7 +96,7 @@ note_progress(struct kr_calls *calls, const struct kr_call *call, struct kr_call
 const char *
 kr_calls_tool(const struct kr_call *call, const char **also)
 {
-	return kr_permit_name_of_tool(kr_harness_name((enum kr_harness)call->harness), call->tool, also);
+	return kr_permit_name_of_tool(kr_hooked_name((enum kr_hooked)call->harness), call->tool, also);
 }
 
 void
@@ -129,7 +129,7 @@ static int
 record_permit(
 	struct kr_calls *calls, const struct kr_call *call, const char *node, const struct kr_permit_verdict *v)
 {
-	const char *also, *harness = call->harness ? kr_harness_name((enum kr_harness)call->harness) : NULL;
+	const char *also, *harness = call->harness ? kr_hooked_name((enum kr_hooked)call->harness) : NULL;
 	json_t *said = json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s*, s:s*, s:s*}", "session_id", calls->session,
 		"node_id", node, "tool", kr_calls_tool(call, &also), "decision", kr_permit_name(v->permit), "reason",
 		v->reason, "grant", v->grant, "harness", harness, "cli_tool", harness ? call->tool : NULL);

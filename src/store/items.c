@@ -11,11 +11,11 @@ kr_store_item_add(struct kr_store *store, const struct kr_item_row *r, struct kr
 	return kr_rows_change(store, "cannot file the item", err,
 			   "INSERT INTO items (id, title, description, repo, base, chain_id, chain, policy, worker, "
 			   "status, stop, reason,"
-			   " place, steer, run, created_ms, changed_ms, layer)"
-			   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
-			   "ttttttttttttttiiit", r->id, r->title, r->description, r->repo, r->base, r->chain_id, r->chain,
+			   " place, steer, run, created_ms, changed_ms, layer, harness)"
+			   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+			   "ttttttttttttttiiitt", r->id, r->title, r->description, r->repo, r->base, r->chain_id, r->chain,
 			   r->policy, r->worker, r->status, r->stop, r->reason, r->place, r->steer, r->run,
-			   (int64_t)r->created_ms, (int64_t)r->changed_ms, r->layer) < 0
+			   (int64_t)r->created_ms, (int64_t)r->changed_ms, r->layer, r->harness) < 0
 			   ? -1
 			   : 0;
 }
@@ -26,9 +26,9 @@ kr_store_item_set(struct kr_store *store, const struct kr_item_row *r, struct kr
 	int n = kr_rows_change(store, "cannot change the item", err,
 		"UPDATE items SET status = ?2, stop = ?3, reason = ?4, place = ?5, steer = ?6, progress = nullif(?7, "
 		"-1), run = ?8,"
-		" changed_ms = ?9, turn = ?10 WHERE id = ?1",
-		"ttttttiiit", r->id, r->status, r->stop, r->reason, r->place, r->steer, r->progress, r->run,
-		(int64_t)r->changed_ms, r->turn);
+		" changed_ms = ?9, turn = ?10, retry_ms = nullif(?11, 0) WHERE id = ?1",
+		"ttttttiiiti", r->id, r->status, r->stop, r->reason, r->place, r->steer, r->progress, r->run,
+		(int64_t)r->changed_ms, r->turn, (int64_t)r->retry_ms);
 
 	if (n < 0)
 		return -1;
@@ -48,7 +48,8 @@ kr_store_item_set_progress(struct kr_store *store, const char *id, int64_t progr
 
 #define ITEM_COLUMNS(chain, policy)                                                                         \
 	"SELECT id, title, description, repo, base, chain_id, " chain ", " policy                               \
-	", worker, status, stop, reason, place, steer, turn, layer, ifnull(progress, -1), run, created_ms, changed_ms, "      \
+	", worker, status, stop, reason, place, steer, turn, layer, harness, ifnull(progress, -1), run, created_ms, "      \
+	"changed_ms, ifnull(retry_ms, 0), "                                                                       \
 	"(SELECT count(*) FROM asks WHERE item = items.id AND state = 'open') FROM items "
 
 static void
@@ -56,7 +57,7 @@ read_item(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 {
 	struct kr_item_row *r = row;
 	const char **texts[] = { &r->id, &r->title, &r->description, &r->repo, &r->base, &r->chain_id, &r->chain,
-		&r->policy, &r->worker, &r->status, &r->stop, &r->reason, &r->place, &r->steer, &r->turn, &r->layer };
+		&r->policy, &r->worker, &r->status, &r->stop, &r->reason, &r->place, &r->steer, &r->turn, &r->layer, &r->harness };
 	int at = 0;
 
 	for (; at < (int)KR_COUNT(texts); at++)
@@ -65,6 +66,7 @@ read_item(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 	r->run = sqlite3_column_int64(s, at++);
 	r->created_ms = (uint64_t)sqlite3_column_int64(s, at++);
 	r->changed_ms = (uint64_t)sqlite3_column_int64(s, at++);
+	r->retry_ms = (uint64_t)sqlite3_column_int64(s, at++);
 	r->asks = sqlite3_column_int64(s, at);
 }
 
@@ -192,11 +194,34 @@ kr_store_session_add(struct kr_store *store, const struct kr_session_row *r, str
 int
 kr_store_session_set(struct kr_store *store, const struct kr_session_row *r, struct kr_error *err)
 {
+	const struct kr_usage *u = &r->usage;
+	const int64_t unknown = -1;
+
 	return kr_rows_change(store, "cannot record the session", err,
-			   "UPDATE sessions SET status = ?2, reason = ?3, ended_ms = nullif(?4, 0) WHERE id = ?1", "ttti",
-			   r->id, r->status, r->reason, (int64_t)r->ended_ms) < 0
+			   "UPDATE sessions SET status = ?2, reason = ?3, ended_ms = nullif(?4, 0), harness = ?5, model = ?6, "
+			   "conversation = ?7, tokens_in = nullif(?8, -1), tokens_out = nullif(?9, -1), "
+			   "tokens_cache_write = nullif(?10, -1), tokens_cache_read = nullif(?11, -1), "
+			   "cost_micro = nullif(?12, -1) WHERE id = ?1",
+			   "tttitttiiiii", r->id, r->status, r->reason, (int64_t)r->ended_ms, r->harness, r->model,
+			   r->conversation, u->is_known ? u->input : unknown, u->is_known ? u->output : unknown,
+			   u->is_known ? u->cache_write : unknown, u->is_known ? u->cache_read : unknown,
+			   u->has_cost ? u->cost_micro : unknown) < 0
 			   ? -1
 			   : 0;
+}
+
+static void
+read_usage(sqlite3_stmt *s, int at, struct kr_usage *out)
+{
+	*out = (struct kr_usage){
+		.is_known = sqlite3_column_type(s, at) != SQLITE_NULL,
+		.input = sqlite3_column_int64(s, at),
+		.output = sqlite3_column_int64(s, at + 1),
+		.cache_write = sqlite3_column_int64(s, at + 2),
+		.cache_read = sqlite3_column_int64(s, at + 3),
+		.has_cost = sqlite3_column_type(s, at + 4) != SQLITE_NULL,
+		.cost_micro = sqlite3_column_int64(s, at + 4),
+	};
 }
 
 static void
@@ -214,7 +239,11 @@ read_session(struct kr_arena *arena, sqlite3_stmt *s, void *row)
 		.round = sqlite3_column_int64(s, 6),
 		.created_ms = (uint64_t)sqlite3_column_int64(s, 7),
 		.ended_ms = (uint64_t)sqlite3_column_int64(s, 8),
+		.harness = kr_rows_text(arena, s, 9),
+		.model = kr_rows_text(arena, s, 10),
+		.conversation = kr_rows_text(arena, s, 11),
 	};
+	read_usage(s, 12, &r->usage);
 }
 
 int
@@ -224,7 +253,8 @@ kr_store_sessions(struct kr_arena *arena, struct kr_store *store, const char *it
 	struct kr_rows rows;
 
 	if (kr_rows_read(arena, store, err, sizeof(*out->v), &rows, read_session,
-			"SELECT id, item, path, status, reason, run, round, created_ms, ifnull(ended_ms, 0) FROM sessions"
+			"SELECT id, item, path, status, reason, run, round, created_ms, ifnull(ended_ms, 0), "
+			"harness, model, conversation, tokens_in, tokens_out, tokens_cache_write, tokens_cache_read, cost_micro FROM sessions"
 			" WHERE item = ?1 ORDER BY created_ms, id",
 			"t", item) < 0)
 		return -1;

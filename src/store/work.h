@@ -6,6 +6,7 @@
 #ifndef KR_STORE_WORK_H
 #define KR_STORE_WORK_H
 
+#include "agent/usage.h"
 #include "store/store.h"
 
 /* All that `body` does is one transaction: all of it or nothing (then its error stands). Not within another
@@ -18,19 +19,21 @@ struct kr_item_row {
 	const char *id, *title, *description, *repo, *chain_id, *chain, *policy;
 	const char *base, *worker, *steer; /* NULL: none */
 	const char *layer;                 /* its own layer of the policy; NULL: none */
+	const char *harness;               /* in place of the one that its chain names; NULL: none */
 	const char *turn; /* a session beside its chain that is not settled (work/turn.h); NULL: none */
 	const char *status, *stop, *reason, *place;
 	int64_t progress; /* -1: none was told */
 	int64_t run;
 	int64_t asks; /* that are open; only read */
 	uint64_t created_ms, changed_ms;
+	uint64_t retry_ms; /* RATE_LIMITED: when it goes on; 0: none */
 };
 int kr_store_item_add(struct kr_store *store, const struct kr_item_row *row, struct kr_error *err);
 /* `id` may be any beginning that only one item has. KR_E_NOT_FOUND, or KR_E_USAGE naming those that it could
  * be. */
 int kr_store_item_get(struct kr_arena *arena, struct kr_store *store, const char *id, struct kr_item_row *out,
 	struct kr_error *err);
-/* Status, stop, reason, place, steer, turn, progress, run and changed_ms; the rest never changes. */
+/* Status, stop, reason, place, steer, turn, progress, run, retry_ms and changed_ms; the rest never changes. */
 int kr_store_item_set(struct kr_store *store, const struct kr_item_row *row, struct kr_error *err);
 
 /* Only how far its worker says it is. */
@@ -83,6 +86,9 @@ int kr_store_marks(struct kr_arena *arena, struct kr_store *store, const char *i
 struct kr_session_row {
 	const char *id, *item, *path, *status;
 	const char *reason; /* NULL: none */
+	const char *harness, *model; /* of an agent; NULL: it is none, or its model is not known */
+	const char *conversation;    /* an agent's own id of it; NULL: not known */
+	struct kr_usage usage;
 	int64_t run, round;
 	uint64_t created_ms, ended_ms; /* ended_ms 0: it has not */
 };

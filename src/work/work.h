@@ -29,6 +29,7 @@
 	X(BLOCKED, "blocked")         \
 	X(ACTIVE, "active")           \
 	X(NEEDS_HUMAN, "needs_human") \
+	X(RATE_LIMITED, "rate_limited") /* its host waits until the row's retry_ms, then it is active */ \
 	X(COMPLETED, "completed")     \
 	X(CANCELLED, "cancelled")     \
 	X(ABANDONED, "abandoned") /* as cancelled, and its worktree is gone */
@@ -107,6 +108,7 @@ struct kr_work_new {
 	const char *chain, *base;      /* NULL: the repository's, else "default"; where the checkout stands */
 	const char *const *worker;     /* words that run in place of agents; NULL or empty: none */
 	const char *layer_file, *layer; /* its own layer of the policy, YAML, and its name in errors; NULL: none */
+	const char *harness;           /* in place of the one that its chain names; NULL: none */
 	const char *const *depends_on; /* ids, or beginnings of them, that only one has; NULL or empty: none */
 };
 /* Paused; id is made of the title. */
