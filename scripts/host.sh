@@ -56,6 +56,34 @@ kr_mcp_clients() {
 	kr_die "npm could not install the clients of tests/mcp" "its output is at the end of $kr_log"
 }
 
+# The agent CLIs that tests/live/test_claude.py and test_codex.py drive: an old and a current one. Pinned, since a plain
+# install takes whatever fits the machine's Node. NAME PACKAGE@VERSION
+kr_agents_list='
+claude-old @anthropic-ai/claude-code@2.1.197
+claude     @anthropic-ai/claude-code@2.1.332
+codex      @openai/codex@0.171.0
+'
+
+# kr_agents FOLDER: installs them into FOLDER/NAME and tells the tests (KRAFT_AGENTS); nothing when they are there.
+kr_agents() {
+	KRAFT_AGENTS=$1
+	export KRAFT_AGENTS
+	while read -r kr_name kr_package; do
+		[ -n "$kr_name" ] || continue
+		kr_is_there=$KRAFT_AGENTS/$kr_name/.installed
+		[ "$(cat "$kr_is_there" 2>/dev/null)" != "$kr_package" ] || continue
+		rm -rf "${KRAFT_AGENTS:?}/$kr_name"
+		mkdir -p "$KRAFT_AGENTS/$kr_name"
+		npm install --silent --no-save --no-audit --no-fund --prefix "$KRAFT_AGENTS/$kr_name" "$kr_package" \
+			>>"$kr_log" 2>&1 </dev/null ||
+			kr_die "npm could not install $kr_package" "its output is at the end of $kr_log"
+		printf '%s\n' "$kr_package" >"$kr_is_there"
+	done <<-END
+		$kr_agents_list
+	END
+	chmod -R go+rX "$KRAFT_AGENTS"
+}
+
 kr_say() {
 	printf '%s\n' "$*"
 }
