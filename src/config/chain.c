@@ -8,10 +8,6 @@
  */
 #include "config/chain.h"
 
-#include <dirent.h>
-#include <errno.h>
-
-#include "base/path.h"
 #include "base/text.h"
 #include "config/schema.h"
 
@@ -362,6 +358,7 @@ read_nodes(struct walk *w, const struct kr_yaml_node *list)
 
 /* ---- a chain ---- */
 
+#define KIND "chains"
 #define BEGIN "'id:', and the list 'nodes:' below"
 
 static int
@@ -406,28 +403,13 @@ kr_chain_parse(struct kr_arena *arena, const struct kr_places *places, const cha
 
 /* ---- where they lie ---- */
 
-#define SUFFIX ".yaml"
-#define SHIPPED "default"
-
 static int
 fail_unknown(struct kr_arena *arena, const struct kr_places *places, const char *id, struct kr_error *err)
 {
-	kr_auto_buf struct kr_buf list = KR_BUF(400);
 	struct kr_strs ids = { 0 };
 
-	kr_fail(err, KR_E_NOT_FOUND, "there is no chain '%s'", id);
-	if (kr_chain_ids(arena, places, &ids, NULL) < 0)
-		return -1;
-	for (size_t i = 0; i < ids.n; i++)
-		kr_buf_addf(&list, "%s%s", i ? ", " : "", ids.v[i]);
-	return kr_hint(err, "the chains are %s", list.data ? list.data : SHIPPED);
-}
-
-/* A name that may stand in the directory: no path, nothing hidden. */
-static bool
-is_file_name(const char *id)
-{
-	return *id && *id != '.' && !strchr(id, '/');
+	(void)kr_chain_ids(arena, places, &ids, NULL); /* then without a hint */
+	return kr_config_unknown("chain", id, &ids, err);
 }
 
 int
@@ -438,70 +420,22 @@ kr_chain_load(struct kr_arena *arena, const struct kr_places *places, const char
 	bool is_missing;
 	size_t n;
 
-	if (!is_file_name(id))
-		return fail_unknown(arena, places, id, err);
-	file = kr_path_join(arena, places->config_dir, kr_arena_printf(arena, "chains/%s" SUFFIX, id));
-	if (!file)
-		return kr_fail(err, KR_E_LIMIT, "the path of the chain '%s' is too long", id);
-	if (kr_config_load(arena, file, "no item can begin with this chain until it can be read", &bytes, &n,
-			&is_missing, err) < 0)
+	if (kr_config_find(arena, places, KIND, id, "no item can begin with this chain until it can be read", &file,
+			&bytes, &n, &is_missing, err) < 0)
 		return -1;
-	if (!is_missing)
-		return kr_chain_parse(arena, places, file, id, bytes, n, out, err);
-	if (strcmp(id, SHIPPED) != 0)
+	if (is_missing)
 		return fail_unknown(arena, places, id, err);
-	return kr_chain_parse(
-		arena, places, "kraft's own", id, kr_shipped_chain, strlen(kr_shipped_chain), out, err);
-}
-
-static int
-by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int
-add_ids(struct kr_arena *arena, DIR *dir, struct kr_strs *out)
-{
-	for (struct dirent *entry; (errno = 0, entry = readdir(dir));) {
-		size_t n = strlen(entry->d_name), suffix = strlen(SUFFIX);
-
-		if (n <= suffix || entry->d_name[0] == '.' || strcmp(entry->d_name + n - suffix, SUFFIX) != 0)
-			continue;
-		if (out->n == KR_CHAIN_FILES) {
-			errno = E2BIG;
-			return -1;
-		}
-		kr_strs_add(arena, out, kr_arena_dup_n(arena, entry->d_name, n - suffix));
-	}
-	return errno ? -1 : 0;
+	return kr_chain_parse(arena, places, file, id, bytes, n, out, err);
 }
 
 int
 kr_chain_ids(
 	struct kr_arena *arena, const struct kr_places *places, struct kr_strs *out, struct kr_error *err)
 {
-	const char *path = kr_path_join(arena, places->config_dir, "chains");
-	DIR *dir = path ? opendir(path) : NULL;
 	struct kr_strs ids = { 0 };
-	int failed = 0;
 
-	if (!path)
-		return kr_fail(err, KR_E_LIMIT, "the path of '%s' is too long", places->config_dir);
-	if (!dir && errno != ENOENT)
-		return kr_fail_errno(err, KR_E_CONFIG, errno, "cannot read the chains in '%s'", path);
-	if (dir) {
-		failed = add_ids(arena, dir, &ids) < 0 ? errno : 0;
-		closedir(dir);
-	}
-	if (failed == E2BIG)
-		return kr_fail(err, KR_E_LIMIT, "'%s' holds more than %d chains", path, KR_CHAIN_FILES);
-	if (failed)
-		return kr_fail_errno(err, KR_E_CONFIG, failed, "cannot read the chains in '%s'", path);
-	if (!kr_strs_has(&ids, SHIPPED))
-		kr_strs_add(arena, &ids, SHIPPED);
-	if (ids.v)
-		qsort(ids.v, ids.n, sizeof(*ids.v), by_name);
+	if (kr_config_ids(arena, places, KIND, &ids, err) < 0)
+		return -1;
 	*out = ids;
 	return 0;
 }

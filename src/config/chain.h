@@ -81,7 +81,6 @@ enum {
 	KR_CHAIN_NODES = 64,   /* in one chain; more is refused */
 	KR_CHAIN_TASKS = 256,  /* in one chain, repair tasks too */
 	KR_CHAIN_ID = 64,      /* letters of an id */
-	KR_CHAIN_FILES = 1000, /* in the directory of chains */
 };
 
 struct kr_chain {

@@ -192,6 +192,7 @@ enum {
 	KR_CONFIG_FILE_BYTES = 1 << 20, /* a larger file is refused */
 	KR_CONFIG_DEPTH = 32,
 	KR_CONFIG_NODES = 10000,
+	KR_CONFIG_FILES = 1000, /* in a directory of them: of chains, of harnesses */
 	KR_WORKSPACE_MEMBERS = 32, /* each costs a git directory and some mounts in every session */
 };
 

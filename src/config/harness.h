@@ -12,23 +12,27 @@
 
 #include "config/config.h"
 
-/* capability, key in YAML; what {value} and {csv} are in its words */
-#define KR_CAPABILITIES(X)                   \
-	X(PROMPT, "prompt")                      /* the instruction; required */                             \
-	X(CONTEXT, "context")                    /* what kraft tells beside it; required */                  \
-	X(USAGE, "usage")                        /* how what it used is read; required */                    \
-	X(STRUCTURED_LOG, "structured_log")      /* words only */                                            \
-	X(MODEL, "model")                                                                                    \
-	X(EFFORT, "effort")                                                                                  \
-	X(PERMISSION_MODE, "permission_mode")                                                                \
-	X(DENY_TOOLS, "deny_tools")              /* the policy's, and `always` */                            \
-	X(ALLOWED_TOOLS, "allowed_tools")                                                                    \
-	X(RESTRICT_TOOLS, "restrict_tools")      /* the same list: others are not offered */                 \
-	X(ASK_TOOLS, "ask_tools")                /* calls of these reach kraft, whatever the CLI thinks */   \
-	X(APPROVAL_CHANNEL, "approval_channel")  /* words only: asks kraft by MCP */                         \
-	X(MCP_CONFIG, "mcp_config")              /* {value}: JSON that names kraft's server and no other */  \
-	X(PERMISSION_HOOK, "permission_hook")    /* {command}; `trust`: {key} and {hash} */                  \
-	X(RESUME, "resume")                      /* {value}: the conversation; or `command` in place of the usual words */
+/*
+ * In its words {value} is the one value (of a list: {csv}, with commas between), and {json} the same as JSON: a string
+ * in quotes, which TOML reads too, or an array. {settings} is the directory of the launch's files, anywhere.
+ */
+/* capability, key in YAML */
+#define KR_CAPABILITIES(X)                                                                                  \
+	X(PROMPT, "prompt")                     /* the instruction; required */                                 \
+	X(CONTEXT, "context")                   /* what kraft tells beside it; required */                      \
+	X(USAGE, "usage")                       /* how what it used is read; required */                        \
+	X(STRUCTURED_LOG, "structured_log")     /* words only */                                                \
+	X(MODEL, "model")                                                                                       \
+	X(EFFORT, "effort")                                                                                     \
+	X(PERMISSION_MODE, "permission_mode")                                                                   \
+	X(DENY_TOOLS, "deny_tools")             /* the policy's, and `also` */                                  \
+	X(ALLOWED_TOOLS, "allowed_tools")       /* by words: these run unasked, which keeps none from running */ \
+	X(RESTRICT_TOOLS, "restrict_tools")     /* the same list: others are not offered */                     \
+	X(ASK_TOOLS, "ask_tools")               /* calls of these reach kraft, whatever the CLI thinks */       \
+	X(APPROVAL_CHANNEL, "approval_channel") /* words only: asks kraft by MCP */                             \
+	X(MCP_CONFIG, "mcp_config")             /* {value}: JSON that names kraft's server and no other */      \
+	X(PERMISSION_HOOK, "permission_hook")   /* {command}; `trust`: {key} and {hash} */                      \
+	X(RESUME, "resume")                     /* {value}: the conversation; `command` in place of `subcommand` */
 enum kr_capability {
 #define X(capability, name) KR_CAP_##capability,
 	KR_CAPABILITIES(X)
@@ -37,8 +41,27 @@ enum kr_capability {
 };
 const char *kr_capability_name(enum kr_capability capability);
 
-/* How a list of tools is told: by words of its own, by the hook, by a file of rules. */
-enum kr_via { KR_VIA_ARGS, KR_VIA_STDIN, KR_VIA_PROMPT, KR_VIA_HOOK, KR_VIA_RULES };
+/* placeholder, name in the words' braces */
+#define KR_PLACEHOLDERS(X) \
+	X(VALUE, "value") X(CSV, "csv") X(JSON, "json") X(COMMAND, "command") X(KEY, "key") X(HASH, "hash") X(SETTINGS, "settings")
+enum kr_placeholder {
+#define X(placeholder, name) KR_PLACEHOLDER_##placeholder,
+	KR_PLACEHOLDERS(X)
+#undef X
+		KR_PLACEHOLDER_COUNT
+};
+/* The first of them in a text and its length, NULL: none; braces around anything but small letters and _ are text.
+ * KR_PLACEHOLDER_COUNT: one that nobody knows, so no file that was read has it. */
+const char *kr_placeholder_find(const char *text, enum kr_placeholder *which, size_t *n);
+
+/* How a value gets there: words, standard input, ahead of the prompt, asked of kraft by the hook, a file of rules. */
+#define KR_VIAS(X) X(ARGS, "args") X(STDIN, "stdin") X(PROMPT, "prompt") X(HOOK, "hook") X(RULES, "rules")
+enum kr_via {
+#define X(via, name) KR_VIA_##via,
+	KR_VIAS(X)
+#undef X
+};
+const char *kr_via_name(enum kr_via via);
 
 /* What a CLI's output is read by (agent/stream.h). */
 #define KR_READERS(X) X(NONE, "none") X(CLAUDE, "claude") X(CODEX, "codex")
@@ -50,15 +73,23 @@ enum kr_reader {
 };
 const char *kr_reader_name(enum kr_reader reader);
 
+/* Words that switch one tool off, where neither list nor hook would reach it. */
+struct kr_tool_switch {
+	const char *tool; /* the policy's name */
+	struct kr_strs args;
+};
+
 struct kr_cap {
 	enum kr_capability kind;
-	enum kr_via via;                      /* prompt: ARGS, STDIN; context: ARGS, PROMPT (it leads the prompt);
-											 allowed_tools, deny_tools: ARGS, HOOK, RULES; else ARGS */
+	enum kr_via via;                      /* prompt: ARGS, STDIN; context: ARGS, PROMPT; allowed_tools, deny_tools:
+											 ARGS, HOOK, RULES; ask_tools: ARGS, HOOK; else ARGS */
 	struct kr_strs args;                  /* words with placeholders */
 	struct kr_strs trust;                 /* permission_hook: words that make the CLI trust it */
 	struct kr_strs command;               /* resume: the words that stand in place of `subcommand` */
 	struct kr_strs values;                /* that are taken; n 0: any */
-	struct kr_strs always_list;           /* deny_tools: on every launch */
+	struct kr_strs also;                  /* deny_tools: on every launch */
+	struct kr_tool_switch *switches;      /* deny_tools */
+	size_t switch_count;
 	const char *always, *under_allowlist; /* permission_mode: without a list, with one; NULL: none */
 	struct kr_mark mark;
 };
@@ -70,8 +101,11 @@ struct kr_tool_name {
 };
 
 struct kr_harness {
-	const char *id, *file;      /* file: for messages; "kraft's own" for a shipped one */
-	const char *command;        /* looked up on PATH; harnesses.yaml's `executable` takes its place */
+	const char *id, *file;      /* id: as in harnesses.yaml; file: for messages; "kraft's own" for a shipped one */
+	const char *provider;       /* the id of the harness file; mostly `id` */
+	const char *text;           /* all of the file */
+	size_t text_len;
+	const char *command;        /* looked up on PATH; harnesses.yaml's `executable`, also a clean path, takes its place */
 	struct kr_strs subcommand;  /* words right behind it ("exec"); n 0: none */
 	struct kr_strs version;     /* words that make it print its version; usually "--version" */
 	const char *min_version;    /* NULL: any */
@@ -87,7 +121,9 @@ struct kr_harness {
 	size_t tool_count;
 	struct kr_strs unhooked;    /* tools (policy names) that never reach the hook */
 	const char *hook;           /* "codex", "cursor": the shim's word; NULL: none */
-	const char *rules;          /* "amp", "opencode": whose file of rules; NULL: none */
+	const char *rules;          /* "amp", "opencode": whose form of rules; NULL: none */
+	/* Inside of walls it stands in place of permission_mode's `always`, however that came about; NULL: nothing does. */
+	const char *container_permission_mode;
 	/* of harnesses.yaml */
 	bool enabled;
 	const char *model, *effort, *permission_mode; /* its defaults; NULL: none */
@@ -96,16 +132,17 @@ struct kr_harness {
 /* NULL when the file declares none. */
 const struct kr_cap *kr_harness_cap(const struct kr_harness *harness, enum kr_capability capability);
 
-enum { KR_HARNESS_ID = 64 };
-
-/* Pure. id: the file's name; NULL: any valid. Without what harnesses.yaml says. */
-int kr_harness_parse(struct kr_arena *arena, const char *file, const char *id, const char *text, size_t len,
-	struct kr_harness *out, struct kr_error *err);
+/* Pure. id: the file's name; NULL: any valid. Without what harnesses.yaml says: it is enabled. */
+int kr_harness_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *id,
+	const char *text, size_t len, struct kr_harness *out, struct kr_error *err);
 /* The person's file or the shipped one, and what harnesses.yaml says of it. KR_E_NOT_FOUND with the ids that there
- * are; one that is switched off loads, with `enabled` false. */
+ * are; one that is switched off loads, with `enabled` false. A harnesses.yaml that is wrong fails all. */
 int kr_harness_load(struct kr_arena *arena, const struct kr_places *places, const char *id, struct kr_harness *out,
 	struct kr_error *err);
-/* Ids, sorted; also of files that would not load. */
+/* Pure. Whether harnesses.yaml is right. */
+int kr_harnesses_check(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *text,
+	size_t len, struct kr_error *err);
+/* Ids, sorted; those of harnesses.yaml too, and of files that would not load. */
 int kr_harness_ids(
 	struct kr_arena *arena, const struct kr_places *places, struct kr_strs *out, struct kr_error *err);
 

@@ -56,32 +56,31 @@ kr_fault_webhook(const char *text)
 
 /* ---- the command ---- */
 
-/* NULL: refused. */
-static const char *
-read_program(struct kr_config *c, const struct kr_yaml_node *node)
+const char *
+kr_program_read(struct kr_config *c, const struct kr_yaml_node *node, const char *name, const char *hint)
 {
 	const char *word = node->text, *path;
 
 	if (!*word) {
-		kr_config_fail(c, node, "the first word of 'command' is empty");
+		kr_config_fail(c, node, "the program of '%s' is empty", name);
 		return NULL;
 	}
 	if (!strchr(word, '/') && *word != '~')
 		return word;
 	if (*word != '/' && !kr_text_has_prefix(word, "~/")) {
 		kr_config_fail(
-			c, node, "'%s' of 'command' depends on where kraft is called", kr_config_quote(c, word));
+			c, node, "'%s' of '%s' depends on where kraft is called", kr_config_quote(c, word), name);
 		kr_hint(c->err, "write an absolute path, ~/ and a path, or a name that is looked up on PATH");
 		return NULL;
 	}
 	path = kr_path_clean(
 		c->arena, *word == '/' ? word : kr_arena_printf(c->arena, "%s%s", c->places->home, word + 1));
 	if (!path)
-		kr_config_fail(c, node, "'%s' of 'command' is too long", kr_config_quote(c, word));
+		kr_config_fail(c, node, "'%s' of '%s' is too long", kr_config_quote(c, word), name);
 	if (!path || !kr_path_is_within(path, c->places->run_dir))
 		return path;
-	kr_config_fail(c, node, "'%s' of 'command' lies where workers write", kr_config_quote(c, word));
-	kr_hint(c->err, "it would run on this host, outside of any sandbox; keep it in another place");
+	kr_config_fail(c, node, "'%s' of '%s' lies where workers write", kr_config_quote(c, word), name);
+	kr_hint(c->err, "%s; keep it in another place", hint);
 	return NULL;
 }
 
@@ -96,7 +95,8 @@ kr_notify_command_read(
 		kr_config_fail(c, node, "'command' is empty");
 		return kr_hint(c->err, "%s: %s", key->name, key->help);
 	}
-	program = read_program(c, node->child);
+	program = kr_program_read(
+		c, node->child, key->name, "it would run on this host, outside of any sandbox");
 	if (!program)
 		return -1;
 	kr_strs_add(c->arena, &words, program);

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "config/access.h"
+#include "config/harness.h"
 #include "config/notify.h"
 #include "config/policy_file.h"
 
@@ -35,6 +36,9 @@ enum { NEAR = 2, QUOTE_BYTES = 120 };
 #define TASK(member) offsetof(struct kr_task, member)
 #define NOTIFY(member) offsetof(struct kr_notify, member)
 #define ACCESS(member) offsetof(struct kr_access, member)
+#define HARNESS(member) offsetof(struct kr_harness, member)
+#define CAP(member) offsetof(struct kr_cap, member)
+#define OF(capability) (1u << KR_CAP_##capability)
 #define EXEC (1u << KR_NODE_EXEC)
 #define GATE (1u << KR_NODE_GATE)
 #define COMMAND (1u << KR_TASK_COMMAND)
@@ -90,6 +94,10 @@ enum { NEAR = 2, QUOTE_BYTES = 120 };
 	{                                                                                                     \
 		KR_IN_##in, "steps", KR_KEY_LIST, "null", "what is done, one step after the other", kinds, false, \
 			NONE, NULL, kr_later_read                                                                     \
+	}
+#define CAPABILITY(name, fallback, help)                                                                   \
+	{                                                                                                      \
+		KR_IN_CAPABILITIES, name, KR_KEY_MAPPING, fallback, help, 0, false, (size_t)0, NULL, kr_capability_read \
 	}
 #define UNBUILT(in, name)                                                                                 \
 	{                                                                                                     \
@@ -385,6 +393,105 @@ const struct kr_key kr_keys[] = {
 		ACCESS(session_expiry_days), NULL, kr_expiry_read },
 	{ KR_IN_ACCESS, "allowed_hosts", KR_KEY_STRINGS, "[]", "names that a client may call the server by", 0, false,
 		ACCESS(allowed_hosts), kr_fault_allowed_host, NULL },
+
+	{ KR_IN_HARNESS, "id", KR_KEY_STRING, "", "the file's name without .yaml", 0, false, HARNESS(id),
+		kr_fault_chain_id, NULL },
+	{ KR_IN_HARNESS, "kind", KR_KEY_STRING, "", "what it starts: cli", 0, false, NONE, kr_fault_cli, NULL },
+	{ KR_IN_HARNESS, "command", KR_KEY_STRING, "", "the program", 0, false, HARNESS(command), NULL,
+		kr_harness_command_read },
+	{ KR_IN_HARNESS, "subcommand", KR_KEY_STRINGS, "[]", "words right behind the program", 0, false,
+		HARNESS(subcommand), NULL, NULL },
+	{ KR_IN_HARNESS, "version", KR_KEY_STRINGS, "[--version]", "words that make it print its version", 0, false,
+		HARNESS(version), NULL, NULL },
+	{ KR_IN_HARNESS, "min_version", KR_KEY_STRING, "null", "an older one is refused", 0, true,
+		HARNESS(min_version), kr_fault_version, NULL },
+	{ KR_IN_HARNESS, "capabilities", KR_KEY_MAPPING, "", "what it can be told, in the order of its words", 0,
+		false, (size_t)0, NULL, kr_capabilities_read },
+	{ KR_IN_HARNESS, "network", KR_KEY_MAPPING, "{}", "the hosts that it needs", 0, false, (size_t)0, NULL,
+		kr_requires_read },
+	{ KR_IN_HARNESS, "login", KR_KEY_STRINGS, "[]", "variables, of which one has to be there", 0, false,
+		HARNESS(login), kr_fault_env_name, NULL },
+	{ KR_IN_HARNESS, "env", KR_KEY_MAPPING, "{}", "variables that are set inside, by name", 0, false, (size_t)0,
+		NULL, kr_harness_env_read },
+	{ KR_IN_HARNESS, "tool_names", KR_KEY_MAPPING, "{}", "the policy's names of its tools, by its own name", 0,
+		false, (size_t)0, NULL, kr_tool_names_read },
+	{ KR_IN_HARNESS, "unhooked_tools", KR_KEY_STRINGS, "[]", "tools that neither hook nor rules reach", 0, false,
+		HARNESS(unhooked), kr_fault_tool, NULL },
+	{ KR_IN_HARNESS, "permission_hook", KR_KEY_STRING, "null", "whose form its hook has: codex or cursor", 0,
+		true, HARNESS(hook), kr_fault_hook, NULL },
+	{ KR_IN_HARNESS, "permission_rules", KR_KEY_STRING, "null", "whose form its rules have: amp or opencode", 0,
+		true, HARNESS(rules), kr_fault_rules, NULL },
+	{ KR_IN_HARNESS, "proxy_aware", KR_KEY_BOOL, "true", "whether it heeds a proxy", 0, false,
+		HARNESS(proxy_aware), NULL, NULL },
+	{ KR_IN_HARNESS, "container_permission_mode", KR_KEY_STRING, "null",
+		"the mode inside of walls, in place of 'always'", 0, true, HARNESS(container_permission_mode),
+		kr_fault_empty, NULL },
+	UNBUILT(HARNESS, "config_dir"),
+	UNBUILT(HARNESS, "credentials"),
+
+	CAPABILITY("prompt", "", "how it gets what it is to do"),
+	CAPABILITY("context", "", "how it gets what kraft tells it"),
+	CAPABILITY("usage", "", "how what it used is read"),
+	CAPABILITY("structured_log", "null", "words that make it print what can be read"),
+	CAPABILITY("model", "null", "how its model is named"),
+	CAPABILITY("effort", "null", "how hard it thinks"),
+	CAPABILITY("permission_mode", "null", "its own permission mode"),
+	CAPABILITY("deny_tools", "null", "how tools are denied"),
+	CAPABILITY("allowed_tools", "null", "how tools are allowed"),
+	CAPABILITY("restrict_tools", "null", "how all other tools are taken away"),
+	CAPABILITY("ask_tools", "null", "how a person comes to be asked for a tool"),
+	CAPABILITY("approval_channel", "null", "words that make it ask kraft"),
+	CAPABILITY("mcp_config", "null", "how it is given kraft's server"),
+	CAPABILITY("permission_hook", "null", "how it is given kraft's hook"),
+	CAPABILITY("resume", "null", "how a conversation goes on"),
+	UNBUILT(CAPABILITIES, "autocompact"),
+	UNBUILT(CAPABILITIES, "rate_limit_signal"),
+	UNBUILT(CAPABILITIES, "writable_dirs"),
+
+	{ KR_IN_CAPABILITY, "args", KR_KEY_STRINGS, "[]", "its words", ~OF(USAGE), false, CAP(args), NULL, NULL },
+	{ KR_IN_CAPABILITY, "via", KR_KEY_STRING, "args", "args, stdin, prompt, hook or rules",
+		OF(PROMPT) | OF(CONTEXT) | OF(DENY_TOOLS) | OF(ALLOWED_TOOLS) | OF(ASK_TOOLS), false, CAP(via), NULL,
+		kr_via_read },
+	{ KR_IN_CAPABILITY, "values", KR_KEY_STRINGS, "any", "the values that it takes",
+		OF(MODEL) | OF(EFFORT) | OF(PERMISSION_MODE), false, CAP(values), kr_fault_empty, NULL },
+	{ KR_IN_CAPABILITY, "always", KR_KEY_STRING, "null", "the mode when none is asked for", OF(PERMISSION_MODE),
+		true, CAP(always), kr_fault_empty, NULL },
+	{ KR_IN_CAPABILITY, "under_allowlist", KR_KEY_STRING, "null", "the same, when there is a list of allowed tools",
+		OF(PERMISSION_MODE), true, CAP(under_allowlist), kr_fault_empty, NULL },
+	{ KR_IN_CAPABILITY, "also", KR_KEY_STRINGS, "[]", "tools that are denied at each launch", OF(DENY_TOOLS),
+		false, CAP(also), kr_fault_tool, NULL },
+	{ KR_IN_CAPABILITY, "switches", KR_KEY_MAPPING, "{}", "words that take one tool away, by its name",
+		OF(DENY_TOOLS), false, (size_t)0, NULL, kr_switches_read },
+	{ KR_IN_CAPABILITY, "trust", KR_KEY_STRINGS, "[]", "words that make it trust the hook", OF(PERMISSION_HOOK),
+		false, CAP(trust), NULL, NULL },
+	{ KR_IN_CAPABILITY, "command", KR_KEY_STRINGS, "[]", "words in place of 'subcommand'", OF(RESUME), false,
+		CAP(command), NULL, NULL },
+	{ KR_IN_CAPABILITY, "reader", KR_KEY_STRING, "", "whose output it is: claude, codex or none", OF(USAGE),
+		false, (size_t)0, NULL, kr_reader_read },
+
+	{ KR_IN_REQUIRES, "requires", KR_KEY_STRINGS, "[]", "hosts that join the runtime list", 0, false,
+		HARNESS(hosts), kr_fault_required_host, NULL },
+
+	{ KR_IN_HARNESSES, "harnesses", KR_KEY_MAPPING, "{}", "what holds on this host, by id", 0, true, (size_t)0,
+		NULL, kr_harnesses_read },
+
+	{ KR_IN_HARNESS_ENTRY, "provider", KR_KEY_STRING, "the same id", "the harness file that it is made from", 0,
+		false, HARNESS(provider), kr_fault_chain_id, NULL },
+	{ KR_IN_HARNESS_ENTRY, "enabled", KR_KEY_BOOL, "true", "whether it may be started", 0, false,
+		HARNESS(enabled), NULL, NULL },
+	{ KR_IN_HARNESS_ENTRY, "executable", KR_KEY_STRING, "null", "the program in place of the file's", 0, true,
+		HARNESS(command), NULL, kr_harness_command_read },
+	{ KR_IN_HARNESS_ENTRY, "defaults", KR_KEY_MAPPING, "{}", "what holds when nobody says otherwise", 0, false,
+		(size_t)0, NULL, kr_harness_defaults_read },
+	UNBUILT(HARNESS_ENTRY, "profiles"),
+	UNBUILT(HARNESS_ENTRY, "fallback"),
+
+	{ KR_IN_HARNESS_DEFAULTS, "model", KR_KEY_STRING, "null", "its model", 0, true, HARNESS(model),
+		kr_fault_empty, NULL },
+	{ KR_IN_HARNESS_DEFAULTS, "effort", KR_KEY_STRING, "null", "how hard it thinks", 0, true, HARNESS(effort),
+		kr_fault_empty, NULL },
+	{ KR_IN_HARNESS_DEFAULTS, "permission_mode", KR_KEY_STRING, "null", "its own permission mode", 0, true,
+		HARNESS(permission_mode), kr_fault_empty, NULL },
 };
 const size_t kr_key_count = KR_COUNT(kr_keys);
 
@@ -592,23 +699,29 @@ kind_in(const struct kr_config *c, enum kr_section section)
 {
 	if (section == KR_IN_SANDBOX)
 		return c->kind;
+	if (section == KR_IN_CAPABILITY)
+		return c->capability;
 	return section == KR_IN_NODE ? (unsigned)c->node_kind : (unsigned)c->task_kind;
 }
 
+/* What has the kind, for messages: "kind: os", "'model'". */
 static const char *
 kind_words(const struct kr_config *c, enum kr_section section)
 {
-	if (section == KR_IN_SANDBOX)
-		return kr_sandbox_kind_name(c->kind);
-	if (section == KR_IN_NODE)
-		return c->node_kind == KR_NODE_GATE ? "gate" : "exec";
-	return kr_task_kind_name(c->task_kind);
+	const char *kind = section == KR_IN_SANDBOX ? kr_sandbox_kind_name(c->kind)
+					   : section == KR_IN_NODE  ? (c->node_kind == KR_NODE_GATE ? "gate" : "exec")
+												: kr_task_kind_name(c->task_kind);
+
+	if (section == KR_IN_CAPABILITY)
+		return kr_arena_printf(c->arena, "'%s'", kr_capability_name(c->capability));
+	return kr_arena_printf(c->arena, "kind: %s", kind);
 }
 
 static bool
 has_kinds(enum kr_section section)
 {
-	return section == KR_IN_SANDBOX || section == KR_IN_NODE || section == KR_IN_TASK;
+	return section == KR_IN_SANDBOX || section == KR_IN_NODE || section == KR_IN_TASK ||
+		   section == KR_IN_CAPABILITY;
 }
 
 static bool
@@ -674,7 +787,7 @@ hint_keys(struct kr_config *c, enum kr_section section)
 			strcmp(kr_keys[i].name, "kind") != 0)
 			kr_buf_addf(&list, "%s%s", list.len ? ", " : "", kr_keys[i].name);
 	if (has_kinds(section))
-		kr_hint(c->err, "kind: %s takes %s", kind_words(c, section), list.data);
+		kr_hint(c->err, "%s takes %s", kind_words(c, section), list.data);
 	else
 		kr_hint(c->err, "%s takes %s", section_words[section], list.data);
 	kr_buf_fini(&list);
@@ -715,7 +828,7 @@ unknown_key(struct kr_config *c, enum kr_section section, const struct kr_yaml_n
 static int
 refused_key(struct kr_config *c, enum kr_section section, const struct kr_yaml_node *key)
 {
-	kr_config_fail(c, key, "kind: %s takes no %s", kind_words(c, section), key->text);
+	kr_config_fail(c, key, "%s takes no %s", kind_words(c, section), key->text);
 	return hint_keys(c, section);
 }
 

@@ -1,17 +1,18 @@
 /*
  * The keys of the configuration files: one table of where a key stands, its type, its default and its help;
  * and the one reader that walks a mapping along it. What a key's value must be beyond its type stands beside
- * the struct it fills, in repos.c, sandbox.c, policy_file.c, chain.c, notify.c and access.c.
+ * the struct it fills, in repos.c, sandbox.c, policy_file.c, chain.c, notify.c, access.c and harness.c.
  */
 #ifndef KR_CONFIG_SCHEMA_H
 #define KR_CONFIG_SCHEMA_H
 
 #include "config/chain.h"
+#include "config/harness.h"
 #include "config/yaml.h"
 
 /* The files that a section stands in, as bits. */
 enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = KR_IN_REPOS | KR_IN_CHAINS, KR_IN_ALL = 7,
-	KR_IN_NOTIFY_FILE = 8, KR_IN_ACCESS_FILE = 16 };
+	KR_IN_NOTIFY_FILE = 8, KR_IN_ACCESS_FILE = 16, KR_IN_HARNESS_FILE = 32, KR_IN_HARNESSES_FILE = 64 };
 
 /* section, how messages name it, files */
 #define KR_SECTIONS(X)                                              \
@@ -43,7 +44,14 @@ enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = 
 	X(FIX_LOOP, "'fix_loop'", KR_IN_CHAINS)                         \
 	X(RECOVERY, "'on_failure'", KR_IN_CHAINS)                       \
 	X(NOTIFY, "the file", KR_IN_NOTIFY_FILE)                       \
-	X(ACCESS, "the file", KR_IN_ACCESS_FILE)
+	X(ACCESS, "the file", KR_IN_ACCESS_FILE)                        \
+	X(HARNESS, "the harness", KR_IN_HARNESS_FILE)                   \
+	X(CAPABILITIES, "'capabilities'", KR_IN_HARNESS_FILE)           \
+	X(CAPABILITY, "a capability", KR_IN_HARNESS_FILE)               \
+	X(REQUIRES, "'network'", KR_IN_HARNESS_FILE)                    \
+	X(HARNESSES, "the file", KR_IN_HARNESSES_FILE)                  \
+	X(HARNESS_ENTRY, "an entry of 'harnesses'", KR_IN_HARNESSES_FILE) \
+	X(HARNESS_DEFAULTS, "'defaults'", KR_IN_HARNESSES_FILE)
 
 enum kr_section {
 #define X(section, words, files) KR_IN_##section,
@@ -79,6 +87,7 @@ struct kr_config {
 	enum kr_sandbox_kind kind; /* of the sandbox that is being read */
 	enum kr_node_kind node_kind;
 	enum kr_task_kind task_kind; /* of the node and the task */
+	enum kr_capability capability; /* that is being read */
 	struct kr_strs *warnings;
 };
 
@@ -88,7 +97,7 @@ struct kr_key {
 	enum kr_key_type type;
 	const char *fallback; /* the default, as it would be written; "" when the key is required */
 	const char *help;     /* one phrase, for hints and the reference page */
-	unsigned kinds;       /* of a sandbox, node or task: bits of the kinds that take it; 0: all */
+	unsigned kinds;       /* of a sandbox, node, task or capability: bits of the kinds that take it; 0: all */
 	bool nullable;        /* null is the same as leaving the key out */
 	/* Where the value goes in the section's struct; KR_NO_FIELD: it is only checked. */
 	size_t field;
@@ -236,6 +245,8 @@ const char *kr_fault_step_id(const char *text);
 /* notify.c */
 int kr_notify_command_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+/* A program: a name that is looked up, or a clean path that is not in run_dir; else NULL with err and this hint. */
+const char *kr_program_read(struct kr_config *c, const struct kr_yaml_node *node, const char *name, const char *hint);
 int kr_notify_on_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 const char *kr_fault_webhook(const char *text);
@@ -250,6 +261,34 @@ const char *kr_fault_bind(const char *text);
 const char *kr_fault_password_hash(const char *text);
 const char *kr_fault_allowed_host(const char *text);
 
+/* harness.c. Targets: the harness, or the capability. */
+int kr_capabilities_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_capability_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_via_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_reader_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_switches_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_requires_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_harness_env_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_tool_names_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_harnesses_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_harness_command_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_harness_defaults_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+const char *kr_fault_cli(const char *text);
+const char *kr_fault_version(const char *text);
+const char *kr_fault_hook(const char *text);
+const char *kr_fault_rules(const char *text);
+const char *kr_fault_required_host(const char *text);
+
 /* file.c: a configuration file's bytes, with one byte more than KR_CONFIG_FILE_BYTES when it is too large, which the parser
  * refuses. *is_missing: there is none, and no error. KR_E_CONFIG with this hint when it cannot be read. */
 int kr_config_load(struct kr_arena *arena, const char *file, const char *hint, const char **bytes, size_t *n,
@@ -258,7 +297,23 @@ int kr_config_load(struct kr_arena *arena, const char *file, const char *hint, c
 int kr_config_parse(struct kr_config *c, const char *file, const char *bytes, size_t n, struct kr_yaml *doc,
 	const char *begin);
 
-/* share/chains/default.yaml */
-extern const char kr_shipped_chain[];
+/* What comes with kraft, share/KIND/ID.yaml, sorted; ends with a NULL kind. */
+struct kr_shipped {
+	const char *kind, *id, *text;
+};
+extern const struct kr_shipped kr_shipped[];
+const char *kr_shipped_text(const char *kind, const char *id); /* NULL: there is none */
+
+/*
+ * file.c: files that are named by an id, <config_dir>/KIND/ID.yaml, "chains" and "harnesses". Of kr_config_find the
+ * person's file, or else the shipped one, whose file is "kraft's own"; *is_missing: neither is there.
+ */
+int kr_config_find(struct kr_arena *arena, const struct kr_places *places, const char *kind, const char *id,
+	const char *hint, const char **file, const char **bytes, size_t *n, bool *is_missing, struct kr_error *err);
+/* Ids, sorted, of both; adds to what is in out. */
+int kr_config_ids(struct kr_arena *arena, const struct kr_places *places, const char *kind, struct kr_strs *out,
+	struct kr_error *err);
+/* KR_E_NOT_FOUND: "there is no chain 'x'", with the ids as its hint. */
+int kr_config_unknown(const char *what, const char *id, const struct kr_strs *ids, struct kr_error *err);
 
 #endif

@@ -214,7 +214,7 @@ the_shipped_chain_is_implementation_checks_review(void **state)
 	const struct kr_node *node;
 
 	(void)state;
-	parse(&arena, "default", kr_shipped_chain, &chain);
+	parse(&arena, "default", kr_shipped_text("chains", "default"), &chain);
 	node = chain.nodes;
 	assert_int_equal(chain.node_count, 3);
 	assert_string_equal(node[0].id, "implementation");
@@ -533,7 +533,7 @@ the_shipped_chain_is_there_without_any_file(void **state)
 	assert_string_equal(ids.v[0], "default");
 	assert_int_equal(kr_chain_load(&arena, &p.places, "default", &chain, &err), 0);
 	assert_string_equal(chain.file, "kraft's own");
-	assert_string_equal(chain.text, kr_shipped_chain);
+	assert_string_equal(chain.text, kr_shipped_text("chains", "default"));
 	assert_int_equal(kr_chain_load(&arena, &p.places, "other", &chain, &err), -1);
 	assert_int_equal(err.code, KR_E_NOT_FOUND);
 	assert_string_equal(err.hint, "the chains are default");
