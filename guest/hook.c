@@ -27,15 +27,13 @@ enum {
 	ANSWER_BYTES = 128 << 10,
 };
 
-#define REASON "Kraft: it could not be asked whether this may be done"
-
 static const struct harness {
 	const char *name, *denial;
 } harnesses[] = {
 	{ "codex", "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\","
-			   "\"permissionDecisionReason\":\"" REASON "\"}}\n" },
-	{ "cursor",
-		"{\"permission\":\"deny\",\"agent_message\":\"" REASON "\",\"user_message\":\"" REASON "\"}\n" },
+			   "\"permissionDecisionReason\":\"" KG_DENIAL_REASON "\"}}\n" },
+	{ "cursor", "{\"permission\":\"deny\",\"agent_message\":\"" KG_DENIAL_REASON
+				"\",\"user_message\":\"" KG_DENIAL_REASON "\"}\n" },
 };
 
 /* ---- the child ---- */

@@ -1,4 +1,4 @@
-/* Between shim.c and hook.c: one call to kraft over the session's channel. */
+/* Between shim.c, hook.c and prove.c: one call to kraft over the session's channel. */
 #ifndef KG_SHIM_H
 #define KG_SHIM_H
 
@@ -29,5 +29,10 @@ bool kg_shim_write(int fd, const char *bytes, size_t n);
 
 /* hook.c: argv[3] on are the harness and its options. */
 int kg_hook_main(int argc, char **argv);
+/* What it denies with when kraft gives no answer. */
+#define KG_DENIAL_REASON "Kraft: it could not be asked whether this may be done"
+
+/* prove.c: argv[3] on are the harness and what is to be proven. */
+int kg_prove_main(int argc, char **argv);
 
 #endif

@@ -55,6 +55,7 @@ struct kg_message {
 #define KG_CHANNEL_SOCKET "s.sock"
 enum {
 	KG_PROXY_PORT = 3128, /* inside, on 127.0.0.1 (OS-LCH-06) */
+	KG_PROOF_PORT = 3129, /* the same, in a short run: see prove.c */
 	KG_HAND_OVER = 'L',
 	KG_TAKEN = 'A',
 };
