@@ -383,6 +383,23 @@ show_lookup(struct kr_build *b, const struct kr_lookup *found, struct kr_error *
 	return 0;
 }
 
+static void
+put_starter(struct kr_build *b)
+{
+	const struct kr_request *r = b->request;
+	struct kr_strs argv = { 0 };
+
+	if (!r->starter)
+		return;
+	for (const char *const *word = r->starter; *word; word++)
+		kr_strs_add(b->arena, &argv, *word);
+	kr_strs_add(b->arena, &argv, b->plan->exec_path);
+	for (const char *const *word = r->argv + 1; *word; word++)
+		kr_strs_add(b->arena, &argv, *word);
+	b->plan->exec_path = r->starter[0];
+	b->plan->argv = argv.v;
+}
+
 static int
 add_command(struct kr_build *b, struct kr_error *err)
 {
@@ -393,6 +410,7 @@ add_command(struct kr_build *b, struct kr_error *err)
 	if (failed)
 		return -1;
 	b->plan->exec_path = found.exec_path;
+	put_starter(b);
 	return show_lookup(b, &found, err);
 }
 

@@ -59,6 +59,8 @@ struct kr_request {
 	const char *channel_dir;     /* directory of the session's channel socket */
 	const char *cwd;             /* the worktree or below it */
 	const char *const *argv;     /* the command; argv[0] is looked up */
+	const char *const *starter;  /* words of a program of kraft's below /opt/kraft, which starts the command in the init's
+									place: its path and words come behind them; NULL: none */
 	bool terminal;               /* a pseudo-terminal inside */
 	const struct kr_plan_git *git; /* the root's; NULL: no git inside, the worktree's `.git` reads as empty */
 	bool is_krafts_git;          /* a short run of kraft's own git: it has no way out and none of the worker's variables */

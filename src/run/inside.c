@@ -69,7 +69,7 @@ kr_run_ask_inside(struct kr_run_state *run, const char *purpose, const struct kr
 		in = kr_memory_file("kraft-question", question->in, question->in_len, err);
 	if (question->in && in < 0)
 		return -1;
-	*job = (struct kr_job){ .purpose = purpose, .cwd = question->cwd, .in = in, .out = answer };
+	*job = (struct kr_job){ .purpose = purpose, .starter = question->starter, .cwd = question->cwd, .in = in, .out = answer };
 	if (kr_run_inside(run, job, question->argv, err) < 0)
 		return -1;
 	if (job->end.write_errno)

@@ -48,6 +48,7 @@ struct kr_job {
 	const char *purpose;
 	enum kr_phase phase;
 	const char *const *argv;
+	const char *const *starter; /* as in a plan's request */
 	const char *cwd;
 	bool terminal;
 	bool is_krafts_git; /* no way out, a home that is thrown away, and what it writes to out is data: not in the log */
@@ -90,6 +91,7 @@ const char *kr_run_inside_reason(struct kr_run_state *run, const struct kr_job *
 int kr_run_data_file(const struct kr_run_state *run, struct kr_error *err);
 struct kr_run_question {
 	const char *const *argv;
+	const char *const *starter; /* as in a plan's request */
 	const char *cwd; /* NULL: the item's worktree */
 	const char *in;  /* what it reads; NULL: nothing */
 	size_t in_len;

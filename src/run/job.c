@@ -115,6 +115,7 @@ make_plan(struct kr_run_state *run, struct kr_job *job, const char *home, struct
 		.channel_dir = job->paths.channel_dir,
 		.cwd = job->cwd,
 		.argv = job->argv,
+		.starter = job->starter,
 		.terminal = job->terminal,
 		.git = &run->trees->plan,
 		.is_krafts_git = job->is_krafts_git,
