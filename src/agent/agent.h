@@ -4,10 +4,23 @@
  *
  * What is refused, before anything runs (config_error):
  *     the harness is switched off, or allowed_harnesses lacks it        KR_E_REFUSED
- *     an option that it has no capability for (model, effort, ...)      KR_E_CONFIG, by name
- *     a tool that the policy denies, asks for or leaves out of its
- *     list, and whose calls the harness cannot keep from running        KR_E_REFUSED, by name
  *     a proxy that it does not heed, under a network policy             KR_E_REFUSED (CHN-10)
+ *     an option that it has no capability for, or a value that it
+ *     does not take (model, effort, permission_mode, resume)            KR_E_CONFIG, by name
+ *     a tool that nothing would keep from running:                      KR_E_REFUSED, by name
+ *
+ *     of the policy      holds by                                            else
+ *     deny_tools         deny_tools as words; by hook or rules, but not      refused
+ *                        for what is in unhooked_tools
+ *     allowed_tools      restrict_tools; allowed_tools by hook or rules      refused; also when unhooked_tools has one
+ *                                                                            that the list lacks
+ *     ask_tools          ask_tools as words (with approval_channel); by      refused; one that is denied, or not
+ *                        hook, but not for what is in unhooked_tools         allowed, is not asked for
+ *     grants             approval_channel or a hook: a gate                  git-commit is then of no use; others are
+ *                                                                            refused
+ *
+ * allowed_tools as words keeps nothing from running: such tools only run unasked, and kraft wants to be asked. A grant
+ * needs Bash, so under a list of allowed tools that lacks it Bash is offered all the same, and asked for each time.
  */
 #ifndef KR_AGENT_AGENT_H
 #define KR_AGENT_AGENT_H
@@ -21,7 +34,7 @@ struct kr_agent_want {
 	const struct kr_policy *policy;               /* of its task, all layers */
 	const char *context;                          /* what kraft tells beside the prompt; "" is allowed */
 	const char *prompt;
-	const char *resume;            /* the id of its conversation that goes on; NULL: a new one */
+	const char *resume;            /* the id of its conversation that goes on (letters, digits, '-', '_'); NULL: a new one */
 	const char *settings_dir;      /* where the files below are seen inside, read-only */
 	const char *hook_key, *hook_hash; /* of a hook that has to be trusted; NULL: not known yet, and `trust` is left out */
 };

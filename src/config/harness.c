@@ -144,6 +144,12 @@ kr_fault_required_host(const char *text)
 	return pattern.any ? "is every host, which no harness needs" : NULL;
 }
 
+const char *
+kr_fault_kept(const char *text)
+{
+	return *text && *text != '.' && !strchr(text, '/') ? NULL : "is not the name of a directory in it";
+}
+
 /* ---- words ---- */
 
 #define BIT(placeholder) (1u << KR_PLACEHOLDER_##placeholder)
@@ -237,49 +243,6 @@ kr_reader_read(struct kr_config *c, const struct kr_key *key, const struct kr_ya
 	}
 	kr_config_fail(c, node, "'%s' is no output that kraft can read", kr_config_quote(c, node->text));
 	return kr_hint(c->err, "%s: %s", key->name, key->help);
-}
-
-/* A list of strings that is the value of a free name. */
-static int
-read_list(struct kr_config *c, const struct kr_yaml_node *value, const char *(*fault)(const char *),
-	struct kr_strs *out)
-{
-	if (kr_config_want(c, value, value->key->text, KR_KEY_STRINGS) < 0)
-		return -1;
-	if (!value->child)
-		return kr_config_fail(c, value, "'%s' is empty", kr_config_quote(c, value->key->text));
-	for (const struct kr_yaml_node *item = value->child; item; item = item->next) {
-		const char *why;
-
-		if (kr_config_want(c, item, "an item", KR_KEY_STRING) < 0)
-			return -1;
-		why = fault ? fault(item->text) : NULL;
-		if (why)
-			return kr_config_fail(c, item, "'%s' %s", kr_config_quote(c, item->text), why);
-		kr_strs_add(c->arena, out, item->text);
-	}
-	return 0;
-}
-
-int
-kr_switches_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
-{
-	struct kr_cap *cap = target;
-	unsigned seen = 0;
-
-	(void)key;
-	cap->switches = kr_arena_alloc(c->arena, (node->count + 1) * sizeof(*cap->switches));
-	for (const struct kr_yaml_node *value = node->child; value; value = value->next) {
-		const char *fault = kr_fault_tool(value->key->text);
-		struct kr_tool_switch *out = &cap->switches[cap->switch_count++];
-
-		if (fault)
-			return kr_config_fail(c, value->key, "'%s' %s", kr_config_quote(c, value->key->text), fault);
-		*out = (struct kr_tool_switch){ .tool = value->key->text };
-		if (read_list(c, value, NULL, &out->args) < 0 || check_words(c, value, 0, &seen) < 0)
-			return -1;
-	}
-	return 0;
 }
 
 /* Its words, and that its value is among them when that is its way. */
@@ -413,6 +376,13 @@ kr_requires_read(struct kr_config *c, const struct kr_key *key, const struct kr_
 }
 
 int
+kr_config_dir_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	(void)key;
+	return kr_section_read(c, KR_IN_CONFIG_DIR, node, target);
+}
+
+int
 kr_harness_env_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct kr_harness *harness = target;
@@ -430,6 +400,28 @@ kr_harness_env_read(struct kr_config *c, const struct kr_key *key, const struct 
 		harness->env[harness->env_count++] = (struct kr_env_literal){
 			.name = value->key->text, .value = value->text, .mark = kr_config_mark(value->key)
 		};
+	}
+	return 0;
+}
+
+/* A list of strings that is the value of a free name. */
+static int
+read_list(struct kr_config *c, const struct kr_yaml_node *value, const char *(*fault)(const char *),
+	struct kr_strs *out)
+{
+	if (kr_config_want(c, value, value->key->text, KR_KEY_STRINGS) < 0)
+		return -1;
+	if (!value->child)
+		return kr_config_fail(c, value, "'%s' is empty", kr_config_quote(c, value->key->text));
+	for (const struct kr_yaml_node *item = value->child; item; item = item->next) {
+		const char *why;
+
+		if (kr_config_want(c, item, "an item", KR_KEY_STRING) < 0)
+			return -1;
+		why = fault ? fault(item->text) : NULL;
+		if (why)
+			return kr_config_fail(c, item, "'%s' %s", kr_config_quote(c, item->text), why);
+		kr_strs_add(c->arena, out, item->text);
 	}
 	return 0;
 }

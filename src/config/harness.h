@@ -73,12 +73,6 @@ enum kr_reader {
 };
 const char *kr_reader_name(enum kr_reader reader);
 
-/* Words that switch one tool off, where neither list nor hook would reach it. */
-struct kr_tool_switch {
-	const char *tool; /* the policy's name */
-	struct kr_strs args;
-};
-
 struct kr_cap {
 	enum kr_capability kind;
 	enum kr_via via;                      /* prompt: ARGS, STDIN; context: ARGS, PROMPT; allowed_tools, deny_tools:
@@ -88,8 +82,7 @@ struct kr_cap {
 	struct kr_strs command;               /* resume: the words that stand in place of `subcommand` */
 	struct kr_strs values;                /* that are taken; n 0: any */
 	struct kr_strs also;                  /* deny_tools: on every launch */
-	struct kr_tool_switch *switches;      /* deny_tools */
-	size_t switch_count;
+	struct kr_strs under_policy;          /* ask_tools: as soon as the policy says anything of tools */
 	const char *always, *under_allowlist; /* permission_mode: without a list, with one; NULL: none */
 	struct kr_mark mark;
 };
@@ -122,6 +115,10 @@ struct kr_harness {
 	struct kr_strs unhooked;    /* tools (policy names) that never reach the hook */
 	const char *hook;           /* "codex", "cursor": the shim's word; NULL: none */
 	const char *rules;          /* "amp", "opencode": whose form of rules; NULL: none */
+	/* A directory of its own for the CLI's configuration and state, which this variable names; NULL: none. It is made
+	 * anew before each launch, but for the directories in it that are kept. */
+	const char *config_env;
+	struct kr_strs config_keep;
 	/* Inside of walls it stands in place of permission_mode's `always`, however that came about; NULL: nothing does. */
 	const char *container_permission_mode;
 	/* of harnesses.yaml */

@@ -426,7 +426,8 @@ const struct kr_key kr_keys[] = {
 	{ KR_IN_HARNESS, "container_permission_mode", KR_KEY_STRING, "null",
 		"the mode inside of walls, in place of 'always'", 0, true, HARNESS(container_permission_mode),
 		kr_fault_empty, NULL },
-	UNBUILT(HARNESS, "config_dir"),
+	{ KR_IN_HARNESS, "config_dir", KR_KEY_MAPPING, "null", "where its configuration and state lie", 0, true,
+		(size_t)0, NULL, kr_config_dir_read },
 	UNBUILT(HARNESS, "credentials"),
 
 	CAPABILITY("prompt", "", "how it gets what it is to do"),
@@ -460,8 +461,8 @@ const struct kr_key kr_keys[] = {
 		OF(PERMISSION_MODE), true, CAP(under_allowlist), kr_fault_empty, NULL },
 	{ KR_IN_CAPABILITY, "also", KR_KEY_STRINGS, "[]", "tools that are denied at each launch", OF(DENY_TOOLS),
 		false, CAP(also), kr_fault_tool, NULL },
-	{ KR_IN_CAPABILITY, "switches", KR_KEY_MAPPING, "{}", "words that take one tool away, by its name",
-		OF(DENY_TOOLS), false, (size_t)0, NULL, kr_switches_read },
+	{ KR_IN_CAPABILITY, "under_policy", KR_KEY_STRINGS, "[]", "the same, when the policy says anything of tools",
+		OF(ASK_TOOLS), false, CAP(under_policy), kr_fault_tool, NULL },
 	{ KR_IN_CAPABILITY, "trust", KR_KEY_STRINGS, "[]", "words that make it trust the hook", OF(PERMISSION_HOOK),
 		false, CAP(trust), NULL, NULL },
 	{ KR_IN_CAPABILITY, "command", KR_KEY_STRINGS, "[]", "words in place of 'subcommand'", OF(RESUME), false,
@@ -471,6 +472,11 @@ const struct kr_key kr_keys[] = {
 
 	{ KR_IN_REQUIRES, "requires", KR_KEY_STRINGS, "[]", "hosts that join the runtime list", 0, false,
 		HARNESS(hosts), kr_fault_required_host, NULL },
+
+	{ KR_IN_CONFIG_DIR, "env", KR_KEY_STRING, "", "the variable that names the directory", 0, false,
+		HARNESS(config_env), kr_fault_env_name, NULL },
+	{ KR_IN_CONFIG_DIR, "keep", KR_KEY_STRINGS, "[]", "directories in it that outlive a session", 0, false,
+		HARNESS(config_keep), kr_fault_kept, NULL },
 
 	{ KR_IN_HARNESSES, "harnesses", KR_KEY_MAPPING, "{}", "what holds on this host, by id", 0, true, (size_t)0,
 		NULL, kr_harnesses_read },

@@ -49,6 +49,7 @@ enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = 
 	X(CAPABILITIES, "'capabilities'", KR_IN_HARNESS_FILE)           \
 	X(CAPABILITY, "a capability", KR_IN_HARNESS_FILE)               \
 	X(REQUIRES, "'network'", KR_IN_HARNESS_FILE)                    \
+	X(CONFIG_DIR, "'config_dir'", KR_IN_HARNESS_FILE)               \
 	X(HARNESSES, "the file", KR_IN_HARNESSES_FILE)                  \
 	X(HARNESS_ENTRY, "an entry of 'harnesses'", KR_IN_HARNESSES_FILE) \
 	X(HARNESS_DEFAULTS, "'defaults'", KR_IN_HARNESSES_FILE)
@@ -269,7 +270,7 @@ int kr_capability_read(
 int kr_via_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_reader_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
-int kr_switches_read(
+int kr_config_dir_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_requires_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
@@ -288,6 +289,7 @@ const char *kr_fault_version(const char *text);
 const char *kr_fault_hook(const char *text);
 const char *kr_fault_rules(const char *text);
 const char *kr_fault_required_host(const char *text);
+const char *kr_fault_kept(const char *text);
 
 /* file.c: a configuration file's bytes, with one byte more than KR_CONFIG_FILE_BYTES when it is too large, which the parser
  * refuses. *is_missing: there is none, and no error. KR_E_CONFIG with this hint when it cannot be read. */

@@ -60,13 +60,13 @@ static const char whole[] =
 	"  context: {args: [--tell, '{json}']}\n"
 	"  usage: {reader: codex}\n"
 	"  permission_mode: {args: ['{value}'], always: m, under_allowlist: n, values: [m, n, o]}\n"
-	"  deny_tools: {via: hook, also: [Odd], switches: {Web: [-c, 'w=\"{settings}\"']}}\n"
-	"  ask_tools: {via: hook}\n"
+	"  deny_tools: {via: hook, also: [Odd]}\n"
+	"  ask_tools: {via: hook, under_policy: [Read]}\n"
 	"  permission_hook: {args: ['{\"a\":{b={command}}'], trust: ['{key}={hash}']}\n"
 	"  resume: {command: [on, '{value}']}\n"
 	"permission_hook: cursor\nunhooked_tools: [Web]\ntool_names: {sh: [Bash], patch: [Write, Edit]}\n"
 	"container_permission_mode: o\nproxy_aware: false\nlogin: [A_KEY]\nenv: {A: '1', B: '{settings}/b'}\n"
-	"network: {requires: [a.example, '*.b.example:8443']}\n";
+	"network: {requires: [a.example, '*.b.example:8443']}\nconfig_dir: {env: A_HOME, keep: [talks]}\n";
 
 static void
 a_harness_is_read_whole(void **state)
@@ -88,9 +88,7 @@ a_harness_is_read_whole(void **state)
 	cap = kr_harness_cap(&harness, KR_CAP_DENY_TOOLS);
 	assert_int_equal(cap->via, KR_VIA_HOOK);
 	assert_string_equal(cap->also.v[0], "Odd");
-	assert_int_equal(cap->switch_count, 1);
-	assert_string_equal(cap->switches[0].tool, "Web");
-	assert_int_equal(cap->switches[0].args.n, 2);
+	assert_string_equal(kr_harness_cap(&harness, KR_CAP_ASK_TOOLS)->under_policy.v[0], "Read");
 	cap = kr_harness_cap(&harness, KR_CAP_PERMISSION_MODE);
 	assert_string_equal(cap->always, "m");
 	assert_string_equal(cap->under_allowlist, "n");
@@ -105,6 +103,8 @@ a_harness_is_read_whole(void **state)
 	assert_string_equal(harness.login.v[0], "A_KEY");
 	assert_int_equal(harness.env_count, 2);
 	assert_string_equal(harness.hosts.v[1], "*.b.example:8443");
+	assert_string_equal(harness.config_env, "A_HOME");
+	assert_string_equal(harness.config_keep.v[0], "talks");
 }
 
 static void
@@ -144,7 +144,9 @@ static const struct mistake {
 	{ LEAST "  model: {arg: ['{value}']}\n", 8, 11, "unknown key 'arg' in a capability", "'args'" },
 	{ LEAST "  model: {trust: [x]}\n", 8, 11, "'model' takes no trust", "'model' takes args, values" },
 	{ LEAST "  autocompact: {}\n", 8, 3, "'autocompact' is not built into this kraft", "take the key away" },
-	{ LEAST "config_dir: {}\n", 8, 1, "'config_dir' is not built into this kraft", "take the key away" },
+	{ LEAST "credentials: []\n", 8, 1, "'credentials' is not built into this kraft", "take the key away" },
+	{ LEAST "config_dir: {keep: [a]}\n", 8, 13, "'env' is missing in 'config_dir'", "names the directory" },
+	{ LEAST "config_dir: {env: A, keep: [../a]}\n", 8, 29, "is not the name of a directory in it", "" },
 	{ LEAST "args: [x]\n", 8, 1, "unknown key 'args' in the harness", "'args' belongs inside a capability" },
 	{ LEAST "  model: {args: []}\n", 8, 10, "'model' has no 'args', so nobody would be told", "" },
 	{ LEAST "  model: {args: [--model]}\n", 8, 17, "the 'args' of 'model' hold nothing that stands for its value",
@@ -183,9 +185,8 @@ static const struct mistake {
 	{ LEAST "min_version: '2.x'\n", 8, 14, "is no version", "" },
 	{ LEAST "min_version: '2.1.'\n", 8, 14, "is no version", "" },
 	{ LEAST "min_version: 2.1\n", 8, 14, "must be a string", "quotes" },
-	{ LEAST "  deny_tools: {args: ['{csv}'], switches: {'a b': [x]}}\n", 8, 44, "is not a bare tool name", "" },
-	{ LEAST "  deny_tools: {args: ['{csv}'], switches: {a: []}}\n", 8, 47, "'a' is empty", "" },
 	{ LEAST "  deny_tools: {args: ['{csv}'], also: ['Bash(x)']}\n", 8, 40, "is not a bare tool name", "" },
+	{ LEAST "tool_names: {sh: []}\n", 8, 18, "'sh' is empty", "" },
 	{ LEAST "tool_names: {sh: Bash}\n", 8, 18, "'sh' must be a list of strings", "[Bash]" },
 	{ LEAST "tool_names: {sh: ['a*']}\n", 8, 19, "is not a bare tool name", "" },
 	{ LEAST "env: {'1A': x}\n", 8, 7, "'1A' in 'env' is not the name of a variable", "" },
