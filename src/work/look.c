@@ -2,6 +2,7 @@
 #include "work/internal.h"
 
 #include "base/path.h"
+#include "work/usage.h"
 
 static const char *const status_names[] = {
 #define X(status, name) [KR_STATUS_##status] = name,
@@ -178,13 +179,41 @@ number_or_null(int64_t number, bool is_there)
 	return is_there ? json_integer(number) : json_null();
 }
 
+json_t *
+kr_work_usage_json(const struct kr_usage *u)
+{
+	return u->is_known ? json_pack("{s:I, s:I, s:I, s:I}", "input", (json_int_t)u->input, "output",
+							 (json_int_t)u->output, "cache_write", (json_int_t)u->cache_write, "cache_read",
+							 (json_int_t)u->cache_read)
+					   : json_null();
+}
+
+static json_t *
+cost_json(const struct kr_usage *u)
+{
+	return u->has_cost ? json_real((double)u->cost_micro / 1e6) : json_null();
+}
+
+void
+kr_work_add_agent_json(json_t *object, const struct kr_session_row *r)
+{
+	json_object_set_new(object, "harness", kr_text_or_null(r->harness));
+	json_object_set_new(object, "model", kr_text_or_null(r->model));
+	json_object_set_new(object, "conversation", kr_text_or_null(r->conversation));
+	json_object_set_new(object, "usage", kr_work_usage_json(&r->usage));
+	json_object_set_new(object, "cost_usd", cost_json(&r->usage));
+}
+
 static json_t *
 session_json(const struct kr_session_row *r)
 {
-	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:o}", "id", r->id, "path", r->path, "status",
-		r->status, "run", (json_int_t)r->run, "round", (json_int_t)r->round, "reason",
+	json_t *session = json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:o}", "id", r->id, "path", r->path,
+		"status", r->status, "run", (json_int_t)r->run, "round", (json_int_t)r->round, "reason",
 		kr_text_or_null(r->reason), "created_ms", (json_int_t)r->created_ms, "ended_ms",
 		number_or_null((int64_t)r->ended_ms, r->ended_ms != 0));
+
+	kr_work_add_agent_json(session, r);
+	return session;
 }
 
 static json_t *
@@ -260,6 +289,7 @@ kr_work_json(const struct kr_work_view *v)
 {
 	json_t *item = kr_work_row_json(&v->row, v->is_hosted), *sessions = json_array();
 	json_t *dependencies = json_array();
+	struct kr_spent spent;
 
 	for (size_t i = 0; i < v->dependencies.n; i++)
 		json_array_append_new(dependencies,
@@ -268,6 +298,9 @@ kr_work_json(const struct kr_work_view *v)
 	for (size_t i = 0; i < v->sessions.n; i++)
 		json_array_append_new(sessions, session_json(&v->sessions.v[i]));
 	json_object_set_new(item, "sessions", sessions);
+	kr_work_spent(v, false, &spent);
+	json_object_set_new(item, "usage", kr_work_usage_json(&spent.usage));
+	json_object_set_new(item, "cost_usd", cost_json(&spent.usage));
 	json_object_set_new(item, "asks", kr_work_asks_json(&v->asks));
 	json_object_set_new(item, "escalation_session_id", kr_text_or_null(v->row.turn));
 	json_object_set_new(item, "escalation_threads", escalations_json(v));

@@ -11,6 +11,7 @@
  *     queue.c  going on in the background                       ask.c    whether a worker may use a tool
  *     turn.c   sessions beside the chain                        escalate.c   what begins them, and reviews
  *     fingerprint.c   whether a task fails as before (pure)
+ *     usage.c  what its agents used, and what is left of its caps (usage.h, pure)
  */
 #ifndef KR_WORK_WORK_H
 #define KR_WORK_WORK_H
@@ -96,6 +97,10 @@ const char *kr_work_gate(const struct kr_item_row *row);
  * answered. */
 json_t *kr_work_row_json(const struct kr_item_row *row, bool is_hosted);
 json_t *kr_work_json(const struct kr_work_view *view);
+/* {input, output, cache_write, cache_read}; null: it is not known. */
+json_t *kr_work_usage_json(const struct kr_usage *usage);
+/* Adds harness, model, conversation, usage and cost_usd to object; null where it is not known. */
+void kr_work_add_agent_json(json_t *object, const struct kr_session_row *session);
 json_t *kr_work_threads_json(const struct kr_work_view *view, bool open_only);
 json_t *kr_work_asks_json(const struct kr_ask_rows *asks);
 

@@ -1,0 +1,64 @@
+/*
+ * Sums of what sessions told. The numbers come from workers, who may tell any; a sum that would pass the end
+ * of its type stays there, so none can turn a cap around.
+ */
+#include "work/usage.h"
+
+static void
+add(int64_t *sum, int64_t n)
+{
+	if (n > 0 && __builtin_add_overflow(*sum, n, sum))
+		*sum = INT64_MAX;
+}
+
+static void
+add_session(struct kr_spent *spent, const struct kr_session_row *s)
+{
+	const struct kr_usage *u = &s->usage;
+
+	if (s->harness && s->ended_ms) {
+		spent->silent += !u->is_known;
+		spent->unpriced += u->is_known && !u->has_cost;
+	}
+	spent->usage.is_known |= u->is_known;
+	spent->usage.has_cost |= u->has_cost;
+	add(&spent->usage.input, u->input);
+	add(&spent->usage.output, u->output);
+	add(&spent->usage.cache_write, u->cache_write);
+	add(&spent->usage.cache_read, u->cache_read);
+	add(&spent->usage.cost_micro, u->cost_micro);
+}
+
+void
+kr_work_spent(const struct kr_work_view *v, bool this_run, struct kr_spent *out)
+{
+	*out = (struct kr_spent){ 0 };
+	for (size_t i = 0; i < v->sessions.n; i++)
+		if (!this_run || v->sessions.v[i].run == v->row.run)
+			add_session(out, &v->sessions.v[i]);
+}
+
+static int64_t
+left_of(double cap, double unit, int64_t spent)
+{
+	const double units = cap * unit;
+
+	if (!(cap > 0) || units >= (double)INT64_MAX)
+		return INT64_MAX;
+	return (int64_t)units - spent;
+}
+
+void
+kr_work_left(const struct kr_spent *spent, const double bounds[KR_BOUND_COUNT], struct kr_left *out)
+{
+	const struct kr_usage *u = &spent->usage;
+	int64_t tokens = 0;
+
+	add(&tokens, u->input);
+	add(&tokens, u->output);
+	add(&tokens, u->cache_write);
+	*out = (struct kr_left){ .tokens = left_of(bounds[KR_BOUND_TOKENS], 1, tokens),
+		.cost_micro = left_of(bounds[KR_BOUND_BUDGET], 1e6, u->cost_micro) };
+	out->is_used_up = out->tokens <= 0 || out->cost_micro <= 0;
+	out->by = out->tokens <= 0 ? KR_BOUND_TOKENS : KR_BOUND_BUDGET;
+}
