@@ -26,7 +26,6 @@ enum {
 	KR_HOOK_BODY_BYTES = 1 << 20,    /* of a hook's form, where each byte may be three */
 	KR_MCP_ANSWER_BYTES = 1 << 20,   /* the input again, each of its characters escaped, and what is around it */
 	KR_MCP_WORD_BYTES = 128,         /* of an id, a token, a tool's name */
-	KR_JSON_DEPTH = 64,              /* of any JSON that a worker sends */
 	KR_ASK_INPUT_BYTES = 256 << 10,  /* of a tool */
 	KR_ASK_COMMAND_BYTES = 4 << 10,  /* of Bash; a longer one is an instance of no grant */
 	KR_ASK_POLL_MS = 1000,           /* kraft is asked so often whether a person has answered */

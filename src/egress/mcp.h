@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "egress/call.h"
 #include "egress/head.h"
-#include "egress/json.h"
+#include "base/json.h"
 
 /* Of a request's head; "" for a field that is not there. What is longer is cut, and is then no known value.
  */

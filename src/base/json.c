@@ -3,7 +3,7 @@
  * and one bit for each level: an object or an array. Whoever looks for parts afterwards knows that the text
  * is good, and only counts brackets outside of strings.
  */
-#include "egress/json.h"
+#include "base/json.h"
 
 #include "base/text.h"
 
@@ -263,32 +263,60 @@ take_value(struct reader *r)
 	return value;
 }
 
+/* To what follows `last` in this object or array; false: its end follows. */
+static bool
+go_on(struct reader *r, const struct kr_json *in, const struct kr_json *last)
+{
+	const bool is_first = last->type == KR_JSON_ABSENT;
+
+	*r = (struct reader){ is_first ? in->at + 1 : last->at + last->n, in->at + in->n };
+	skip_blanks(r);
+	if (!is_first && take(r, ','))
+		skip_blanks(r);
+	return *r->at != '}' && *r->at != ']';
+}
+
+bool
+kr_json_next(const struct kr_json *array, struct kr_json *item)
+{
+	struct reader r;
+
+	if (!go_on(&r, array, item))
+		return false;
+	*item = take_value(&r);
+	return true;
+}
+
+bool
+kr_json_next_member(const struct kr_json *object, struct kr_json *name, struct kr_json *value)
+{
+	struct reader r;
+
+	if (!go_on(&r, object, value))
+		return false;
+	*name = take_value(&r);
+	skip_blanks(&r);
+	r.at++; /* ':' */
+	skip_blanks(&r);
+	*value = take_value(&r);
+	return true;
+}
+
 bool
 kr_json_member(const struct kr_json *object, const char *name, struct kr_json *out)
 {
-	struct reader r = { object->at + 1, object->at + object->n };
+	const struct kr_json in = *object; /* out may be the same */
+	struct kr_json key, value = { KR_JSON_ABSENT, NULL, 0 };
 
-	*out = (struct kr_json){ KR_JSON_ABSENT, NULL, 0 };
-	for (;;) {
-		struct kr_json key, value;
-
-		skip_blanks(&r);
-		if (*r.at == '}')
-			return true;
-		key = take_value(&r);
-		skip_blanks(&r);
-		r.at++; /* ':' */
-		skip_blanks(&r);
-		value = take_value(&r);
-		if (kr_json_is(&key, name)) {
-			if (out->type != KR_JSON_ABSENT)
-				return false;
-			*out = value;
-		}
-		skip_blanks(&r);
-		if (*r.at == ',')
-			r.at++;
+	*out = value;
+	while (kr_json_next_member(&in, &key, &value)) {
+		if (!kr_json_is(&key, name))
+			continue;
+		if (out->type != KR_JSON_ABSENT)
+			return false;
+		*out = value;
 	}
+	return true;
 }
 
 static size_t
@@ -316,21 +344,51 @@ put_utf8(uint32_t c, char out[4])
 	return 4;
 }
 
+/* One character, escaped or not. Returns its length. */
+static size_t
+take_character(struct reader *r, char out[4])
+{
+	size_t n = 0;
+
+	if (take(r, '\\'))
+		return put_utf8((uint32_t)take_escape(r), out);
+	do
+		out[n++] = *r->at++;
+	while (n < 4 && r->at < r->end && ((unsigned char)*r->at & 0xc0) == 0x80);
+	return n;
+}
+
+size_t
+kr_json_text_part(struct kr_json *string, char *out, size_t size)
+{
+	const char *end = string->at + string->n;
+	struct reader r = { string->at + 1, end - 1 };
+	char bytes[4];
+	size_t used = 0;
+
+	while (r.at < r.end) {
+		struct reader next = r;
+		size_t n = take_character(&next, bytes);
+
+		if (n > size - used)
+			break;
+		memcpy(out + used, bytes, n);
+		used += n;
+		r = next;
+	}
+	string->at = r.at - 1; /* stands where its quote stood */
+	string->n = (size_t)(end - string->at);
+	return used;
+}
+
 bool
 kr_json_text(const struct kr_json *string, char *out, size_t size, size_t *n)
 {
-	struct reader r = { string->at + 1, string->at + string->n - 1 };
-	char bytes[4];
-	size_t used = 0, m;
+	struct kr_json rest = *string;
+	size_t used = kr_json_text_part(&rest, out, size);
 
-	while (r.at < r.end) {
-		bytes[0] = *r.at++;
-		m = bytes[0] == '\\' ? put_utf8((uint32_t)take_escape(&r), bytes) : 1;
-		if (m > size - used)
-			return false;
-		memcpy(out + used, bytes, m);
-		used += m;
-	}
+	if (rest.n > 2)
+		return false;
 	*n = used;
 	return true;
 }

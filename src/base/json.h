@@ -3,11 +3,12 @@
  * and then its parts are found as spans of the same bytes. Pure; nothing is allocated, nothing recurses, so
  * neither depth nor size costs anything but the time to look at each byte.
  */
-#ifndef KR_EGRESS_JSON_H
-#define KR_EGRESS_JSON_H
+#ifndef KR_BASE_JSON_H
+#define KR_BASE_JSON_H
 
 #include "base/buf.h"
-#include "egress/limits.h"
+
+enum { KR_JSON_DEPTH = 64 };
 
 enum kr_json_type {
 	KR_JSON_ABSENT,
@@ -34,6 +35,16 @@ bool kr_json_check(const char *bytes, size_t n, struct kr_json *out);
  * is meant. */
 bool kr_json_member(const struct kr_json *object, const char *name, struct kr_json *out);
 
+/* The next value of a checked array; *item of type ABSENT: the first. False: that was the last. */
+bool kr_json_next(const struct kr_json *array, struct kr_json *item);
+/* The next member of a checked object, likewise. */
+bool kr_json_next_member(const struct kr_json *object, struct kr_json *name, struct kr_json *value);
+
+/*
+ * Of a checked string: its next characters as UTF-8, as many as fit, no NUL behind them; *string is what is
+ * left of it afterwards. Returns how many bytes; 0: nothing was left, or not even one character fits.
+ */
+size_t kr_json_text_part(struct kr_json *string, char *out, size_t size);
 /* Of a checked string: its bytes as UTF-8, no NUL behind them. False: they are more than size. */
 bool kr_json_text(const struct kr_json *string, char *out, size_t size, size_t *n);
 /* Whether a checked string is this one. */
