@@ -6,9 +6,11 @@
 #include "os/powerless.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CPU_S = 2, DATA_BYTES = 256 << 20, FAILED = 1 };
+enum { FAILED = 1 };
 
 #if defined(__x86_64__) && defined(__LP64__)
 #define AUDIT_ARCH_HERE AUDIT_ARCH_X86_64
@@ -33,26 +35,45 @@ enum { CPU_S = 2, DATA_BYTES = 256 << 20, FAILED = 1 };
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define ALLOW_CALL(name) UNLESS(SYS_##name, 1), ALLOW
 
-static struct sock_filter filter[] = {
-	LOAD(arch),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_HERE, 1, 0),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	LOAD(nr),
-	ALLOW_CALL(brk),
-	ALLOW_CALL(munmap),
-	ALLOW_CALL(mremap),
-	ALLOW_CALL(futex),
-	ALLOW_CALL(clock_gettime),
-	ALLOW_CALL(getrandom), /* a hash table's seed */
-	ALLOW_CALL(exit_group),
-	UNLESS(SYS_mmap, 5), /* private anonymous memory that is never executed */
-	LOAD(args[2]),
-	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, ~(uint32_t)(PROT_READ | PROT_WRITE), 3, 0),
-	LOAD(args[3]),
-	UNLESS(MAP_PRIVATE | MAP_ANONYMOUS, 1),
-	ALLOW,
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+#define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#define ALLOW_CALL_ON(name, fd) UNLESS(SYS_##name, 4), LOAD(args[0]), UNLESS(fd, 1), ALLOW, KILL
+
+/* clang-format off */
+#define FILTER(...)                                                                                            \
+	LOAD(arch),                                                                                                \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_HERE, 1, 0),                                                \
+	KILL,                                                                                                      \
+	LOAD(nr),                                                                                                  \
+	ALLOW_CALL(brk),                                                                                           \
+	ALLOW_CALL(munmap),                                                                                        \
+	ALLOW_CALL(mremap),                                                                                        \
+	ALLOW_CALL(futex),                                                                                         \
+	ALLOW_CALL(clock_gettime),                                                                                 \
+	ALLOW_CALL(getrandom), /* a hash table's seed */                                                           \
+	ALLOW_CALL(exit_group),                                                                                    \
+	__VA_ARGS__                                                                                                \
+	UNLESS(SYS_mmap, 5), /* private anonymous memory that is never executed */                                 \
+	LOAD(args[2]),                                                                                             \
+	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, ~(uint32_t)(PROT_READ | PROT_WRITE), 3, 0),                           \
+	LOAD(args[3]),                                                                                             \
+	UNLESS(MAP_PRIVATE | MAP_ANONYMOUS, 1),                                                                    \
+	ALLOW,                                                                                                     \
+	KILL
+static struct sock_filter parse_filter[] = { FILTER() };
+static struct sock_filter pass_filter[] = {
+	FILTER(ALLOW_CALL_ON(read, STDIN_FILENO), ALLOW_CALL_ON(write, STDOUT_FILENO),)
 };
+/* clang-format on */
+
+/* What a kind of child keeps. */
+struct power {
+	struct sock_fprog filter;
+	unsigned first_closed; /* of its descriptors; all that follow too */
+	rlim_t cpu_s, data_bytes;
+};
+static const struct power of_parse = { { KR_COUNT(parse_filter), parse_filter }, 0, 2, 256 << 20 };
+static const struct power of_pass = { { KR_COUNT(pass_filter), pass_filter }, STDOUT_FILENO + 1, 600,
+	64 << 20 };
 
 static bool
 set_limit(__rlimit_resource_t what, rlim_t most)
@@ -62,15 +83,14 @@ set_limit(__rlimit_resource_t what, rlim_t most)
 
 /* The sanitizers' run time makes calls of its own: their builds have the limits, and no filter. */
 static bool
-give_up_power(void)
+keep_only(const struct power *power)
 {
-	const struct sock_fprog program = { .len = sizeof(filter) / sizeof(filter[0]), .filter = filter };
-
-	if (syscall(SYS_close_range, 0u, ~0u, 0u) < 0 || !set_limit(RLIMIT_CORE, 0) ||
-		!set_limit(RLIMIT_CPU, CPU_S) || (!KR_SANITIZED && !set_limit(RLIMIT_DATA, DATA_BYTES)) ||
+	if (syscall(SYS_close_range, power->first_closed, ~0u, 0u) < 0 || !set_limit(RLIMIT_CORE, 0) ||
+		!set_limit(RLIMIT_CPU, power->cpu_s) ||
+		(!KR_SANITIZED && !set_limit(RLIMIT_DATA, power->data_bytes)) ||
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return false;
-	return KR_SANITIZED || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+	return KR_SANITIZED || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &power->filter, 0, 0) == 0;
 }
 
 static int
@@ -102,7 +122,7 @@ kr_powerless_parse(
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "no memory for the parser's answer");
 	pid = fork();
 	if (pid == 0) {
-		if (!give_up_power())
+		if (!keep_only(&of_parse))
 			_exit(FAILED);
 		parse(bytes, n, shared);
 		_exit(0);
@@ -111,4 +131,42 @@ kr_powerless_parse(
 					 : follow(pid, shared, out, out_size, err);
 	(void)munmap(shared, out_size);
 	return result;
+}
+
+/* ---- piece by piece ---- */
+
+/* Whichever numbers they have, also when each has the other's. */
+static bool
+move_streams(int in_fd, int out_fd)
+{
+	const int in = fcntl(in_fd, F_DUPFD, STDERR_FILENO + 1), out = fcntl(out_fd, F_DUPFD, STDERR_FILENO + 1);
+
+	return in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0;
+}
+
+/* A handler that we were forked with would need a call to come back from. */
+static void
+forget_signals(void)
+{
+	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP, SIGTTOU };
+
+	for (int i = 1; i < NSIG; i++)
+		(void)signal(i, SIG_DFL); /* some cannot be */
+	for (size_t i = 0; i < KR_COUNT(ignored); i++)
+		(void)signal(ignored[i], SIG_IGN);
+}
+
+int
+kr_powerless_pass(kr_pass_fn *pass, void *context, int in_fd, int out_fd, pid_t *pid, struct kr_error *err)
+{
+	*pid = fork();
+	if (*pid == 0) {
+		forget_signals();
+		if (!move_streams(in_fd, out_fd) || !keep_only(&of_pass))
+			_exit(FAILED);
+		pass(context);
+		_exit(0);
+	}
+	return *pid < 0 ? kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot start the process that shows what comes")
+					: 0;
 }

@@ -3,9 +3,13 @@
  * ask for more memory and end, and nothing else (no descriptor, no file, no socket, no program; 2 s of
  * processor time, 256 MiB). The parser fills in one plain struct; whatever it does, that struct is all that
  * comes back, so it is to be checked like any other word of the worker's.
+ *
+ * Or, for what comes piece by piece: a child that reads from one descriptor and writes to another besides.
  */
 #ifndef KR_OS_POWERLESS_H
 #define KR_OS_POWERLESS_H
+
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -16,5 +20,15 @@ typedef void kr_parse_fn(const void *bytes, size_t n, void *out);
  * when no such process can be had. */
 int kr_powerless_parse(
 	kr_parse_fn *parse, const void *bytes, size_t n, void *out, size_t out_size, struct kr_error *err);
+
+/*
+ * Runs in the child, with the two as its descriptors 0 and 1: it reads from 0, writes to 1, and has no other.
+ * Signals that a person's keys send do not reach it: it ends when its input does. 64 MiB, and 600 s of
+ * processor time.
+ */
+typedef void kr_pass_fn(void *context);
+/* Reap *pid. Its status is 0 when it ended of itself. */
+int kr_powerless_pass(
+	kr_pass_fn *pass, void *context, int in_fd, int out_fd, pid_t *pid, struct kr_error *err);
 
 #endif
