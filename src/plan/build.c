@@ -241,6 +241,18 @@ add_git(struct kr_build *b)
 	}
 }
 
+static const char *
+channel_because(const struct kr_build *b)
+{
+	const struct kr_plan_agent *agent = b->request->is_short_run ? NULL : b->request->agent;
+	const char *because = "the session's channel to kraft";
+
+	for (size_t i = 0; agent && i < agent->files->n; i++)
+		because = kr_arena_printf(
+			b->arena, "%s%s%s", because, i ? ", " : ", and the agent's settings: ", agent->files->v[i]);
+	return because;
+}
+
 /* OS-MNT-04, -05, -07 to -09 */
 static void
 add_own(struct kr_build *b)
@@ -251,7 +263,7 @@ add_own(struct kr_build *b)
 		b, "/opt/kraft", b->host->guest_dir, false, "kraft's init, and the kraft command for the worker");
 	show_own(b, r->results_dir, r->results_dir, false, "the item's results");
 	show_own(b, r->result_file, r->result_file, true, "this session's result");
-	show_own(b, r->channel_dir, r->channel_dir, false, "the session's channel to kraft");
+	show_own(b, r->channel_dir, r->channel_dir, false, channel_because(b));
 	show_own(b, r->home, r->home, true, "the item's home, HOME inside");
 	show_own(b, r->worktree, r->worktree, true, "the worktree");
 	if (r->git)
@@ -657,6 +669,73 @@ make_steps(struct kr_build *b)
 	KR_BUG_IF(b->plan->step_count > most);
 }
 
+/* ---- hosts ---- */
+
+/* Facts of 1.2.5: only the runtime list of an agent's own session, and behind all that a person wrote. */
+static const struct kr_host_list *
+add_hosts(struct kr_build *b)
+{
+	const struct kr_request *r = b->request;
+	const struct kr_host_list *own = &r->repo->sandbox.network.phase[r->phase];
+	struct kr_host_list *list;
+
+	if (!r->agent || r->is_short_run || r->phase != KR_PHASE_RUNTIME)
+		return own;
+	list = kr_arena_new(b->arena, struct kr_host_list);
+	*list = *own;
+	list->allow = (struct kr_strs){ 0 };
+	for (size_t i = 0; i < own->allow.n; i++)
+		kr_strs_add(b->arena, &list->allow, own->allow.v[i]);
+	for (size_t i = 0; i < r->agent->hosts->n; i++)
+		if (!kr_strs_has(&list->allow, r->agent->hosts->v[i])) {
+			kr_strs_add(b->arena, &list->allow, r->agent->hosts->v[i]);
+			b->plan->needed_hosts++;
+		}
+	return list;
+}
+
+/* ---- before a plan ---- */
+
+int
+kr_plan_find(struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request,
+	const char **exec_path, struct kr_error *err)
+{
+	const struct kr_sandbox *sandbox = &request->repo->sandbox;
+	struct kr_plan plan = { .request = request };
+	struct kr_build b = { .arena = arena, .host = host, .request = request, .plan = &plan };
+	struct kr_lookup found;
+
+	if (check_kind(request, err) < 0)
+		return -1;
+	resolve_protected(&b);
+	add_system(&b);
+	for (size_t i = 0; i < sandbox->expose_count; i++) {
+		struct kr_strs links = { 0 };
+		struct kr_fs_entry entry;
+		const char *real = check_expose(&b, &sandbox->expose[i], &links, &entry, err);
+
+		if (!real)
+			return -1;
+		kr_strs_add(arena, &b.expose, real);
+	}
+	if (look_up(&b, request->argv[0], &found, err) < 0)
+		return -1;
+	*exec_path = found.exec_path;
+	return 0;
+}
+
+const struct kr_plan_env *
+kr_plan_environment(
+	struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request, size_t *count)
+{
+	struct kr_plan plan = { .request = request };
+	struct kr_build b = { .arena = arena, .host = host, .request = request, .plan = &plan };
+
+	kr_build_environment(&b);
+	*count = plan.env_count;
+	return plan.env;
+}
+
 /* ---- all of it ---- */
 
 static int
@@ -681,7 +760,7 @@ kr_plan_build(struct kr_arena *arena, const struct kr_host *host, const struct k
 	plan->request = request;
 	plan->argv = request->argv;
 	plan->cwd = request->cwd;
-	plan->hosts = &request->repo->sandbox.network.phase[request->phase];
+	plan->hosts = add_hosts(&b);
 	if (check_kind(request, err) < 0 || check_places(request, err) < 0 || gather(&b, err) < 0) {
 		if (partial_lookup)
 			*partial_lookup = plan->lookup;

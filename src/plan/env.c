@@ -1,10 +1,10 @@
 /*
  * The environment inside (OS-ENV-01 to -04) and the CA files that come with it (OS-MNT-13).
  *
- * Nothing crosses but by name. Three sources, the first wins: what kraft sets, the literals of the
- * repository's `env`, and what crosses from kraft's own environment. A value of the last two is never
- * printed. HOME and kraft's own names cannot be changed by a repository; a PATH of its own comes after
- * /opt/kraft/bin.
+ * Nothing crosses but by name. Four sources, the first wins: what kraft sets, the literals of the
+ * repository's `env`, those of an agent's harness, and what crosses from kraft's own environment. A value of
+ * the last three is never printed. HOME and kraft's own names cannot be changed by a repository or a harness;
+ * a PATH of a repository's comes after /opt/kraft/bin.
  */
 #include "plan/build.h"
 
@@ -120,6 +120,7 @@ cross(struct env *e, const char *name, const char *because)
 
 static const char *const proxy_variables[] = { "HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy",
 	"ALL_PROXY", "all_proxy" };
+static const char *const tokens[] = { "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY" };
 static const char *const no_proxy_variables[] = { "NO_PROXY", "no_proxy" };
 static const char node_proxy_variable[] = "NODE_USE_ENV_PROXY";
 static const char java_variable[] = "JAVA_TOOL_OPTIONS"; /* Java reads no proxy variable */
@@ -242,6 +243,22 @@ set_repositorys(struct env *e)
 }
 
 static void
+set_harness(struct env *e)
+{
+	const struct kr_plan_agent *agent = e->b->request->agent;
+	const char *because = agent ? kr_arena_printf(e->b->arena, "the harness '%s'", agent->id) : NULL;
+
+	for (size_t i = 0; agent && i < agent->env_count; i++) {
+		const struct kr_env_literal *literal = &agent->env[i];
+
+		if (is_krafts(literal->name) || strcmp(literal->name, "PATH") == 0)
+			kr_build_note(e->b, "the harness '%s' sets %s, which only kraft sets: left out", agent->id, literal->name);
+		else
+			set(e, literal->name, literal->value, KR_ENV_HARNESS, because);
+	}
+}
+
+static void
 cross_passthrough(struct env *e)
 {
 	const struct kr_strs *names = &e->b->request->repo->env_passthrough;
@@ -252,6 +269,12 @@ cross_passthrough(struct env *e)
 		else
 			cross(e, names->v[i], "env_passthrough");
 	}
+}
+
+bool
+kr_plan_crosses(const struct kr_repo *repo, const char *name)
+{
+	return is_in(tokens, KR_COUNT(tokens), name) || (kr_strs_has(&repo->env_passthrough, name) && !is_krafts(name));
 }
 
 static int
@@ -265,18 +288,19 @@ kr_build_environment(struct kr_build *b)
 {
 	static const char *const locale[] = { "LANG", "LC_ALL", "LC_CTYPE", "TZ" };
 	static const char *const terminal[] = { "TERM", "COLORTERM", "NO_COLOR" };
-	static const char *const tokens[] = { "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY" };
 	const struct kr_repo *repo = b->request->repo;
-	struct env e = { .b = b, .cap = 64 + repo->env_count + repo->env_passthrough.n };
+	const struct kr_plan_agent *agent = b->request->agent;
+	struct env e = { .b = b, .cap = 64 + repo->env_count + repo->env_passthrough.n + (agent ? agent->env_count : 0) };
 
 	e.v = kr_arena_alloc(b->arena, e.cap * sizeof(*e.v));
 	set_krafts(&e);
-	if (!b->request->is_krafts_git)
+	if (!b->request->is_short_run)
 		set_proxy(&e);
 	if (b->request->git)
 		set_git(&e);
 	set_path(&e);
 	set_repositorys(&e);
+	set_harness(&e);
 	set(&e, "USER", b->host->user, KR_ENV_KRAFT, "the login name");
 	set(&e, "LOGNAME", b->host->user, KR_ENV_KRAFT, "the login name");
 	for (size_t i = 0; i < KR_COUNT(locale); i++)
@@ -286,7 +310,7 @@ kr_build_environment(struct kr_build *b)
 	for (size_t i = 0; i < KR_COUNT(tokens); i++)
 		cross(&e, tokens[i], "the agent's login token");
 	cross_passthrough(&e);
-	if (!b->request->is_krafts_git)
+	if (!b->request->is_short_run)
 		set_java_proxy(&e);
 	for (size_t i = 0; i < KR_COUNT(ca_variables); i++)
 		cross(&e, ca_variables[i], "the host's CA files");

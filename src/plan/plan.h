@@ -46,6 +46,15 @@ struct kr_plan_git {
 	struct kr_strs identity; /* "NAME=value": who commits */
 };
 
+/* An agent as the plan needs to know it (config/harness.h). */
+struct kr_plan_agent {
+	const char *id;                   /* of its harness */
+	const struct kr_strs *hosts;      /* join the runtime list; a deny still wins */
+	const struct kr_env_literal *env; /* set, unless the repository's env does */
+	size_t env_count;
+	const struct kr_strs *files; /* names of its settings in the request's channel_dir */
+};
+
 /* What is asked for: who runs what where. All paths clean and resolved. */
 struct kr_request {
 	const struct kr_repo *repo;
@@ -63,7 +72,8 @@ struct kr_request {
 									place: its path and words come behind them; NULL: none */
 	bool terminal;               /* a pseudo-terminal inside */
 	const struct kr_plan_git *git; /* the root's; NULL: no git inside, the worktree's `.git` reads as empty */
-	bool is_krafts_git;          /* a short run of kraft's own git: it has no way out and none of the worker's variables */
+	bool is_short_run;           /* a short run of kraft's own, of git or to ask a program something: it has no way out */
+	const struct kr_plan_agent *agent; /* that runs, or is asked; NULL: none */
 };
 
 /* kind, name in --json; what the fields mean */
@@ -104,6 +114,7 @@ struct kr_step {
 enum kr_env_source {
 	KR_ENV_KRAFT,  /* a literal of kraft's, may be printed */
 	KR_ENV_REPO,   /* a literal of the repository's `env`; the value is never printed */
+	KR_ENV_HARNESS, /* of the agent's harness; the value is never printed */
 	KR_ENV_HOST,   /* crosses by name; the value is never printed */
 };
 struct kr_plan_env {
@@ -122,7 +133,8 @@ struct kr_plan {
 	size_t step_count;
 	struct kr_plan_env *env;          /* sorted by name, unique */
 	size_t env_count;
-	const struct kr_host_list *hosts; /* of the request's phase; borrowed from the configuration */
+	const struct kr_host_list *hosts; /* of the request's phase; the first ones borrowed from the configuration */
+	size_t needed_hosts;              /* so many at the end of `allow` are there because the agent needs them */
 	struct kr_strs lookup;            /* command lookup, step by step */
 	struct kr_strs notes;             /* said on stderr or by explain: things left out and why */
 	size_t expose_and_mask_count;
@@ -145,8 +157,18 @@ enum {
 const struct kr_plan *kr_plan_build(struct kr_arena *arena, const struct kr_host *host,
 	const struct kr_request *request, struct kr_strs *partial_lookup, struct kr_error *err);
 
+/* Of what a plan comes to, before there is one: what the command is found as (as kr_plan_build's exec_path), and the
+ * variables. Of the request only what they need is looked at. */
+int kr_plan_find(struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request,
+	const char **exec_path, struct kr_error *err);
+const struct kr_plan_env *kr_plan_environment(
+	struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request, size_t *count);
+
+/* Whether a variable of kraft's own environment reaches the worker. */
+bool kr_plan_crosses(const struct kr_repo *repo, const char *name);
+
 /*
- * For a person, and as JSON (one object; keys and order are stable). Never a value of KR_ENV_REPO or KR_ENV_HOST.
+ * For a person, and as JSON (one object; keys and order are stable). Never a value of KR_ENV_REPO, KR_ENV_HARNESS or KR_ENV_HOST.
  * kernel_rules: what the system-call filter answers, one line each (kr_seccomp_rule); NULL leaves the section out.
  */
 void kr_plan_print(const struct kr_plan *plan, const struct kr_strs *kernel_rules, struct kr_buf *out);

@@ -127,6 +127,22 @@ print_files(const struct kr_plan *plan, struct kr_buf *out)
 	kr_arena_fini(&arena);
 }
 
+static const char *
+env_shown(const struct kr_plan_env *e)
+{
+	switch (e->source) {
+	case KR_ENV_KRAFT:
+		return e->value;
+	case KR_ENV_REPO:
+		return "(from repos.yaml)";
+	case KR_ENV_HARNESS:
+		return "(from its file)";
+	case KR_ENV_HOST:
+		break;
+	}
+	return "(crosses by name)";
+}
+
 static void
 print_environment(const struct kr_plan *plan, struct kr_buf *out)
 {
@@ -137,42 +153,48 @@ print_environment(const struct kr_plan *plan, struct kr_buf *out)
 	for (size_t i = 0; i < plan->env_count; i++)
 		name_width = wider(name_width, plan->env[i].name);
 	for (size_t i = 0; i < plan->env_count; i++)
-		width = wider(width, plan->env[i].source == KR_ENV_KRAFT ? plan->env[i].value : "(from repos.yaml)");
+		width = wider(width, env_shown(&plan->env[i]));
 	for (size_t i = 0; i < plan->env_count; i++) {
 		const struct kr_plan_env *e = &plan->env[i];
-		const char *value = e->source == KR_ENV_KRAFT  ? e->value
-							: e->source == KR_ENV_REPO ? "(from repos.yaml)"
-													   : "(crosses by name)";
 
-		row(out, e->name, name_width, value, width, e->because);
+		row(out, e->name, name_width, env_shown(e), width, e->because);
 	}
 	kr_arena_fini(&arena);
 }
 
 static void
-print_hosts(const struct kr_strs *hosts, const char *kind, const char *because, struct kr_buf *out)
+print_hosts(const struct kr_strs *hosts, const char *kind, size_t needed, const char *because, struct kr_buf *out)
 {
 	size_t width = 0;
 
 	for (size_t i = 0; i < hosts->n; i++)
 		width = wider(width, hosts->v[i]);
 	for (size_t i = 0; i < hosts->n; i++)
-		row(out, kind, strlen("allow"), hosts->v[i], width, because);
+		row(out, kind, strlen("allow"), hosts->v[i], width, i + needed < hosts->n ? NULL : because);
+}
+
+/* "needed by claude" */
+static const char *
+needed_by(struct kr_arena *arena, const struct kr_plan *plan)
+{
+	return plan->needed_hosts ? kr_arena_printf(arena, "needed by %s", plan->request->agent->id) : NULL;
 }
 
 static void
 print_network(const struct kr_plan *plan, struct kr_buf *out)
 {
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+
 	section(out, "network");
-	if (plan->request->is_krafts_git) {
+	if (plan->request->is_short_run) {
 		row(out, NULL, 0, "loopback only, the sandbox's own", 0, NULL);
 		return;
 	}
 	row(out, NULL, 0, "its own loopback, and kraft's proxy on it at 127.0.0.1:3128, which lets out:", 0, NULL);
 	if (!plan->hosts->allow.n)
 		row(out, NULL, 0, "nothing", 0, NULL);
-	print_hosts(&plan->hosts->allow, "allow", NULL, out);
-	print_hosts(&plan->hosts->deny, "deny", NULL, out);
+	print_hosts(&plan->hosts->allow, "allow", plan->needed_hosts, needed_by(&arena, plan), out);
+	print_hosts(&plan->hosts->deny, "deny", 0, NULL, out);
 }
 
 static void
@@ -296,7 +318,7 @@ static json_t *
 json_environment(const struct kr_plan *plan)
 {
 	static const char *const names[] = {
-		[KR_ENV_KRAFT] = "kraft", [KR_ENV_REPO] = "repo", [KR_ENV_HOST] = "host"
+		[KR_ENV_KRAFT] = "kraft", [KR_ENV_REPO] = "repo", [KR_ENV_HARNESS] = "harness", [KR_ENV_HOST] = "host"
 	};
 	json_t *array = json_array();
 
@@ -315,6 +337,19 @@ json_environment(const struct kr_plan *plan)
 }
 
 static json_t *
+json_needed(const struct kr_plan *plan)
+{
+	const struct kr_strs *allow = &plan->hosts->allow;
+	json_t *object = json_object(), *hosts = json_array();
+
+	for (size_t i = allow->n - plan->needed_hosts; i < allow->n; i++)
+		json_array_append_new(hosts, text(allow->v[i]));
+	json_object_set_new(object, "by", text(plan->request->agent->id));
+	json_object_set_new(object, "hosts", hosts);
+	return object;
+}
+
+static json_t *
 json_network(const struct kr_plan *plan)
 {
 	json_t *object = json_object();
@@ -323,6 +358,8 @@ json_network(const struct kr_plan *plan)
 	json_object_set_new(object, "reachable", json_string("loopback"));
 	json_object_set_new(object, "allow", texts(&plan->hosts->allow));
 	json_object_set_new(object, "deny", texts(&plan->hosts->deny));
+	if (plan->needed_hosts)
+		json_object_set_new(object, "needed", json_needed(plan));
 	return object;
 }
 

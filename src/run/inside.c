@@ -1,6 +1,7 @@
 /*
- * Git inside the walls, at kraft's word: on the private directory and the worktree, without a way out, with a home that is
- * thrown away. What it prints is a worker's word: programs that the worker's configuration names run beside it.
+ * Short runs inside the walls, at kraft's word: git on the private directory and the worktree, or an agent's CLI that is
+ * asked something; without a way out, with a home that is thrown away. What git prints is a worker's word: programs that
+ * the worker's configuration names run beside it.
  */
 #include "run/internal.h"
 
@@ -21,7 +22,7 @@ kr_run_inside(struct kr_run_state *run, struct kr_job *job, const char *const *a
 	job->phase = KR_PHASE_INSTALL;
 	job->argv = argv;
 	job->cwd = job->cwd ? job->cwd : run->item.worktree;
-	job->is_krafts_git = true;
+	job->is_short_run = true;
 	job->err = -1;
 	return kr_job_run(run, job, err);
 }
@@ -69,12 +70,19 @@ kr_run_ask_inside(struct kr_run_state *run, const char *purpose, const struct kr
 		in = kr_memory_file("kraft-question", question->in, question->in_len, err);
 	if (question->in && in < 0)
 		return -1;
-	*job = (struct kr_job){ .purpose = purpose, .starter = question->starter, .cwd = question->cwd, .in = in, .out = answer };
+	*job = (struct kr_job){ .purpose = purpose,
+		.starter = question->starter,
+		.cwd = question->cwd,
+		.agent = question->agent,
+		.in = in,
+		.out = answer,
+		.limit_ms = question->limit_ms,
+		.limit_bytes = out->max };
 	if (kr_run_inside(run, job, question->argv, err) < 0)
 		return -1;
 	if (job->end.write_errno)
-		return kr_fail_errno(err, KR_E_SYSTEM, job->end.write_errno, "cannot keep what git inside prints");
+		return kr_fail_errno(err, KR_E_SYSTEM, job->end.write_errno, "cannot keep what was printed inside");
 	if (lseek(answer, 0, SEEK_SET) < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot read what git inside printed");
-	return kr_read_all(answer, out, "what git inside printed", err);
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot read what was printed inside");
+	return kr_read_all(answer, out, "what was printed inside", err);
 }

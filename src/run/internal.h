@@ -51,7 +51,11 @@ struct kr_job {
 	const char *const *starter; /* as in a plan's request */
 	const char *cwd;
 	bool terminal;
-	bool is_krafts_git; /* no way out, a home that is thrown away, and what it writes to out is data: not in the log */
+	bool is_short_run;     /* of kraft's own: no way out, a home that is thrown away, and what it writes to out is data: not
+							* in the log */
+	int64_t limit_ms;      /* then it is ended; 0: no such limit */
+	uint64_t limit_bytes;  /* of what it writes to out; the same */
+	const struct kr_plan_agent *agent; /* of a short run that asks one; NULL: none is */
 	int in, out, err;       /* as in struct kr_relay_want */
 	/* what came of it: */
 	struct kr_session_paths paths;
@@ -82,8 +86,8 @@ int kr_run_git_share(struct kr_run_state *run, struct kr_error *err);
 bool kr_run_git_publish(struct kr_run_state *run, const char *session);
 void kr_run_git_close(struct kr_run_state *run);
 
-/* inside.c. A short run of git in the worktree; its stderr is in the session's log only. The caller has set the job's
- * purpose, in and out. */
+/* inside.c. A short run in the worktree, or where the job's cwd says; its stderr is in the session's log only. The caller
+ * has set the job's purpose, in and out. */
 int kr_run_inside(struct kr_run_state *run, struct kr_job *job, const char *const *argv, struct kr_error *err);
 /* What git complains of: its first "error: " or "fatal: " line, with up to three of the files that it lists below. */
 const char *kr_run_inside_reason(struct kr_run_state *run, const struct kr_job *job);
@@ -95,6 +99,8 @@ struct kr_run_question {
 	const char *cwd; /* NULL: the item's worktree */
 	const char *in;  /* what it reads; NULL: nothing */
 	size_t in_len;
+	int64_t limit_ms; /* that it may take (end.is_over_time); 0: any time */
+	const struct kr_plan_agent *agent; /* that is asked, with its variables; NULL: none is */
 };
 /* The same for a short answer (out->max; more is KR_E_LIMIT). Fills job in; how it ended is in there. */
 int kr_run_ask_inside(struct kr_run_state *run, const char *purpose, const struct kr_run_question *question,

@@ -118,7 +118,8 @@ make_plan(struct kr_run_state *run, struct kr_job *job, const char *home, struct
 		.starter = job->starter,
 		.terminal = job->terminal,
 		.git = &run->trees->plan,
-		.is_krafts_git = job->is_krafts_git,
+		.is_short_run = job->is_short_run,
+		.agent = job->agent,
 	};
 	return kr_plan_build(run->arena, &run->host, request, NULL, err);
 }
@@ -155,7 +156,9 @@ launch_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_log *l
 		.err = job->err,
 		.folder = job->paths.folder,
 		.log = log,
-		.out_is_data = job->is_krafts_git,
+		.out_is_data = job->is_short_run,
+		.limit_ms = job->limit_ms,
+		.limit_bytes = job->limit_bytes,
 		.sides = sides,
 	};
 	struct kr_relay *relay = kr_relay_new(&want, err);
@@ -229,16 +232,24 @@ connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *
 		.repo = run->repo->path,
 		.worktree = run->item.worktree,
 		.branch = run->trees->git.record.branch,
-		.policy = job->is_krafts_git ? NULL : &run->where.policy,
+		.policy = job->is_short_run ? NULL : &run->where.policy,
 	};
 	int result;
 
-	if (!job->is_krafts_git && kr_session_network_open(run->arena, &want, &job->network, err) < 0)
+	if (!job->is_short_run && kr_session_network_open(run->arena, &want, &job->network, err) < 0)
 		return -1;
 	KR_FAULT(channel_bound);
 	result = launch_and_follow(run, job, log, err);
 	kr_session_network_close(job->network);
 	return result;
+}
+
+static int
+plan_and_launch(
+	struct kr_run_state *run, struct kr_job *job, const char *home, struct kr_log *log, struct kr_error *err)
+{
+	job->plan = make_plan(run, job, home, err);
+	return job->plan ? connect_and_launch(run, job, log, err) : -1;
 }
 
 int
@@ -248,7 +259,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 	kr_auto_fd int folder = -1, facts_lock = -1;
 	struct kr_session_facts facts;
 	struct kr_log log;
-	int result = -1;
+	int result;
 
 	if (kr_session_paths_make(run->arena, &run->host, &run->item, job->id, &job->paths, err) < 0)
 		return -1;
@@ -270,12 +281,10 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 	if (facts_lock < 0)
 		return -1;
 	KR_FAULT(facts_written);
-	if (job->is_krafts_git && !(home = throwaway_home(run, job, folder, err)))
+	if (job->is_short_run && !(home = throwaway_home(run, job, folder, err)))
 		return -1;
 	kr_log_init(&log, folder, KR_LOG_LIMIT_BYTES);
-	job->plan = make_plan(run, job, home ? home : run->item.home, err);
-	if (job->plan)
-		result = connect_and_launch(run, job, &log, err);
+	result = plan_and_launch(run, job, home ? home : run->item.home, &log, err);
 	if (result < 0)
 		record_failure(folder, &log, err);
 	job->log_errno = log.sys_errno;

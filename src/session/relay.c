@@ -66,7 +66,8 @@ struct kr_relay {
 	bool signals_taken;
 	bool got_exit, launcher_gone, command_stopped, stop_asked, abandon;
 	size_t rest; /* read since the launcher's end, at most */
-	int64_t interrupted_at, kill_at, hard_at;
+	uint64_t answered; /* bytes on stdout */
+	int64_t interrupted_at, kill_at, hard_at, limit_at;
 	struct kr_session_end end;
 };
 
@@ -296,6 +297,10 @@ note_output(struct kr_relay *r, struct channel *c, const char *bytes, size_t n)
 	bool is_data = r->want.out_is_data && r->want.out >= 0 && c->stream == KR_LOG_STDOUT;
 
 	r->end.out_bytes += n;
+	if (c == &r->channel[OUTPUT])
+		r->answered += n;
+	if (r->want.limit_bytes && r->answered > r->want.limit_bytes && !r->end.killed_by_us)
+		kill_sandbox(r);
 	if (r->want.log && !is_data)
 		kr_log_add(r->want.log, c->stream, bytes, n, kr_now_ms());
 	if (!r->want.terminal)
@@ -684,7 +689,7 @@ on_launcher_gone(struct kr_relay *r)
 	while (waitpid(r->launcher, &status, 0) < 0 && errno == EINTR)
 		;
 	r->launcher_gone = true;
-	r->kill_at = r->hard_at = 0;
+	r->kill_at = r->hard_at = r->limit_at = 0;
 	while (r->control >= 0 && receive(r))
 		;
 	kr_close_p(&r->control);
@@ -747,7 +752,7 @@ static int
 timeout_ms(const struct kr_relay *r, int64_t now)
 {
 	int64_t until = INT64_MAX;
-	const int64_t times[] = { r->kill_at, r->hard_at,
+	const int64_t times[] = { r->kill_at, r->hard_at, r->limit_at,
 		r->channel[OUTPUT].quiet_until > now ? r->channel[OUTPUT].quiet_until : 0,
 		r->input_is_tty && r->channel[INPUT].from >= 0 &&
 				!kr_terminal_is_ours(&(struct kr_terminal){ .fd = r->channel[INPUT].from })
@@ -782,6 +787,11 @@ keep_times(struct kr_relay *r)
 {
 	int64_t now = kr_clock_ms();
 
+	if (r->limit_at && now >= r->limit_at) {
+		r->limit_at = 0;
+		r->end.is_over_time = true;
+		kill_sandbox(r);
+	}
 	if (r->kill_at && now >= r->kill_at)
 		kill_sandbox(r);
 	if (r->hard_at && now >= r->hard_at)
@@ -869,6 +879,7 @@ kr_relay_follow(
 	r->lifeline = kr_steal_fd(session->lifeline_fd);
 	r->launcher = session->launcher;
 	session->launcher = 0;
+	r->limit_at = r->want.limit_ms ? kr_clock_ms() + r->want.limit_ms : 0;
 	r->watch = kr_process_watch(r->launcher, err);
 	if (r->watch < 0) {
 		kill_launcher(r);

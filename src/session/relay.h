@@ -43,13 +43,16 @@ struct kr_relay_want {
 	const char *folder; /* of the session, for the exit file when the control socket ends without a word */
 	struct kr_log *log; /* may be NULL */
 	bool out_is_data;   /* what comes on stdout is not for the log */
+	int64_t limit_ms;   /* the sandbox is ended when it runs for longer; 0: no such limit */
+	uint64_t limit_bytes; /* or has written more to stdout; 0: no such limit */
 	struct kr_relay_side *sides; /* KR_RELAY_SIDES of them, borrowed; NULL: none */
 };
 
 struct kr_session_end {
 	bool started;        /* the command's exec succeeded */
 	int code, signal;    /* the command's, when started; signal 0: it exited */
-	bool killed_by_us;   /* by the second INT, after TERM, or because it did not end */
+	bool killed_by_us;   /* by the second INT, after TERM, by a limit, or because it did not end */
+	bool is_over_time;   /* by limit_ms */
 	int exec_errno;      /* not started: exec failed with it */
 	enum kg_fault fault; /* not started: launcher or init could not do their part */
 	int fault_errno;

@@ -7,7 +7,7 @@
  *
  * host.json, over the defaults of base.json: "about" (one sentence), "files" (see support/fake_fs.h), "many"
  * ([{"path": "/x/%d", "what": "file", "count": 3}]), "environment" (replaces the default one, by name),
- * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git", "members", "krafts_git"}.
+ * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git", "members", "short_run"}.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -203,6 +203,30 @@ all_git(struct golden *g, const char *run, const char *checkout, json_t *members
 	return root;
 }
 
+/* {"id", "hosts": [...], "env": {...}, "files": [...]} */
+static const struct kr_plan_agent *
+agent_of(struct golden *g, json_t *json)
+{
+	struct kr_plan_agent *agent = kr_arena_new(&g->arena, struct kr_plan_agent);
+	struct kr_strs *hosts = kr_arena_new(&g->arena, struct kr_strs), *files = kr_arena_new(&g->arena, struct kr_strs);
+	json_t *env = json_object_get(json, "env"), *value;
+	struct kr_env_literal *literals = kr_arena_alloc(&g->arena, (json_object_size(env) + 1) * sizeof(*literals));
+	const char *name;
+	size_t i;
+
+	if (!json)
+		return NULL;
+	json_array_foreach(json_object_get(json, "hosts"), i, value)
+		kr_strs_add(&g->arena, hosts, kr_arena_dup(&g->arena, json_string_value(value)));
+	json_array_foreach(json_object_get(json, "files"), i, value)
+		kr_strs_add(&g->arena, files, kr_arena_dup(&g->arena, json_string_value(value)));
+	*agent = (struct kr_plan_agent){ string_of(g, json, "id", ""), hosts, literals, 0, files };
+	json_object_foreach(env, name, value)
+		literals[agent->env_count++] = (struct kr_env_literal){ .name = kr_arena_dup(&g->arena, name),
+			.value = kr_arena_dup(&g->arena, json_string_value(value)) };
+	return agent;
+}
+
 static void
 make_request(struct golden *g)
 {
@@ -234,7 +258,8 @@ make_request(struct golden *g)
 	r->cwd = kr_path_join(&g->arena, r->worktree, string_of(g, request, "cwd", "."));
 	if (json_is_true(json_object_get(request, "git")))
 		r->git = all_git(g, run, r->checkout, json_object_get(request, "members"));
-	r->is_krafts_git = json_is_true(json_object_get(request, "krafts_git"));
+	r->agent = agent_of(g, json_object_get(request, "agent"));
+	r->is_short_run = json_is_true(json_object_get(request, "short_run"));
 }
 
 /* ---- comparing ---- */
