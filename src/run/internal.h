@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "run/agent.h"
 #include "run/run.h"
 #include "run/where.h"
 #include "run/workspace.h"
@@ -56,6 +57,9 @@ struct kr_job {
 	int64_t limit_ms;      /* then it is ended; 0: no such limit */
 	uint64_t limit_bytes;  /* of what it writes to out; the same */
 	const struct kr_plan_agent *agent; /* of a short run that asks one; NULL: none is */
+	const char *harness;         /* of an agent's session; NULL: it is none */
+	struct kr_run_launch *launch; /* what it comes to; NULL: it is none, or refused */
+	const struct kr_error *refusal; /* it does not start, for this; NULL: nothing refused it yet */
 	int in, out, err;       /* as in struct kr_relay_want */
 	/* what came of it: */
 	struct kr_session_paths paths;

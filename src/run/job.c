@@ -119,7 +119,7 @@ make_plan(struct kr_run_state *run, struct kr_job *job, const char *home, struct
 		.terminal = job->terminal,
 		.git = &run->trees->plan,
 		.is_short_run = job->is_short_run,
-		.agent = job->agent,
+		.agent = job->launch ? &job->launch->plan : job->agent,
 	};
 	return kr_plan_build(run->arena, &run->host, request, NULL, err);
 }
@@ -248,6 +248,12 @@ static int
 plan_and_launch(
 	struct kr_run_state *run, struct kr_job *job, const char *home, struct kr_log *log, struct kr_error *err)
 {
+	if (job->refusal) {
+		*err = *job->refusal;
+		return -1;
+	}
+	if (job->launch && kr_run_agent_place(job->launch, job->paths.channel_dir, err) < 0)
+		return -1;
 	job->plan = make_plan(run, job, home, err);
 	return job->plan ? connect_and_launch(run, job, log, err) : -1;
 }
@@ -274,6 +280,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 		.worktree = run->item.worktree,
 		.phase = kr_phase_name(job->phase),
 		.purpose = job->purpose,
+		.harness = job->harness,
 		.argv = job->argv,
 		.started_ms = kr_now_ms(),
 	};

@@ -115,6 +115,20 @@ note_done(const struct kr_run_state *run, const struct kr_job *job)
 }
 
 static int
+run_job(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
+{
+	int result;
+
+	if (!job->launch)
+		return kr_job_run(run, job, err);
+	result = kr_run_agent_begin(job->launch, job, err);
+	if (result == 0)
+		result = kr_job_run(run, job, err);
+	kr_run_agent_end(job->launch);
+	return result;
+}
+
+static int
 run_command(struct kr_run_state *run, struct kr_error *err)
 {
 	const struct kr_run_streams *streams = run->want->streams ? run->want->streams : &own_streams;
@@ -124,16 +138,19 @@ run_command(struct kr_run_state *run, struct kr_error *err)
 		.phase = run->phase,
 		.argv = run->want->argv,
 		.cwd = find_cwd(run),
-		.terminal = !run->want->streams && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
+		.terminal = !run->want->streams && !run->want->agent && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
 		.in = streams->in,
 		.out = streams->out,
 		.err = streams->err,
 	};
+	struct kr_error refusal = { 0 };
 	int status, result;
 
-	if (run->want->put_back && kr_run_note_files(run, err) < 0)
+	if (run->want->agent && kr_run_agent_prepare(run, &job, &refusal) < 0)
+		job.refusal = &refusal;
+	if (!job.refusal && run->want->put_back && kr_run_note_files(run, err) < 0)
 		return -1;
-	result = kr_job_run(run, &job, err);
+	result = run_job(run, &job, err);
 	note_done(run, &job);
 	kr_run_end(run, &job, result == 0 && job.end.started);
 	if (result < 0)

@@ -35,7 +35,7 @@ struct kr_run_agent {
 	const struct kr_harness *harness;
 	const char *model, *effort, *permission_mode; /* NULL: the harness's default */
 	const char *context, *prompt;
-	const char *resume; /* as in agent/agent.h */
+	const char *resume; /* as in agent/agent.h; "": the last one that an agent of this harness had in the item */
 	bool is_rendered;   /* what it prints is shown as a person reads it (kr_agent_render); its log has it as it came */
 };
 

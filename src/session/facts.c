@@ -75,6 +75,7 @@ facts_to_json(const struct kr_session_facts *f)
 	json_object_set_new(root, "worktree", text(f->worktree));
 	json_object_set_new(root, "phase", text(f->phase));
 	json_object_set_new(root, "purpose", text(f->purpose));
+	json_object_set_new(root, "harness", text(f->harness));
 	json_object_set_new(root, "command", argv);
 	json_object_set_new(root, "started_ms", json_integer((json_int_t)f->started_ms));
 	json_object_set_new(root, "host_pid", json_integer(f->host_pid));
@@ -145,6 +146,7 @@ facts_from_json(struct kr_arena *arena, const json_t *root, struct kr_session_fa
 	f->worktree = get_text(arena, root, "worktree");
 	f->phase = get_text(arena, root, "phase");
 	f->purpose = get_text(arena, root, "purpose");
+	f->harness = get_text(arena, root, "harness");
 	f->argv = words.v;
 	f->started_ms = (uint64_t)json_integer_value(json_object_get(root, "started_ms"));
 	f->host_pid = (long)json_integer_value(json_object_get(root, "host_pid"));

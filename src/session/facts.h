@@ -14,6 +14,7 @@
 struct kr_session_facts {
 	const char *id, *item, *repo, *worktree, *phase,
 		*purpose;            /* purpose: "command", "setup", "checkout", "shell" */
+	const char *harness;     /* of an agent; "": it is none (NULL may be written) */
 	const char *const *argv; /* bytes that are no UTF-8 are kept escaped */
 	uint64_t started_ms;     /* since the epoch */
 	long host_pid;

@@ -79,6 +79,8 @@ struct kr_session_paths {
 };
 int kr_session_paths_make(struct kr_arena *arena, const struct kr_host *host, const struct kr_item *item,
 	const char *id, struct kr_session_paths *out, struct kr_error *err);
+/* Where the channel's socket of a session is, whether it exists or not. */
+const char *kr_session_channel_dir(struct kr_arena *arena, const struct kr_host *host, const char *id);
 /* <run_dir>/empty, made when missing. */
 const char *kr_session_empty_file(struct kr_arena *arena, const struct kr_host *host,
 	struct kr_error *err);

@@ -58,6 +58,12 @@ new_result_file(struct kr_arena *arena, const struct kr_item *item, const char *
 	return path;
 }
 
+const char *
+kr_session_channel_dir(struct kr_arena *arena, const struct kr_host *host, const char *id)
+{
+	return kr_arena_printf(arena, "%s/sn/%s", host->places.run_dir, id);
+}
+
 int
 kr_session_paths_make(struct kr_arena *arena, const struct kr_host *host, const struct kr_item *item,
 	const char *id, struct kr_session_paths *out, struct kr_error *err)

@@ -1,0 +1,295 @@
+/*
+ * An agent in place of a command; see agent.h.
+ *
+ * Trusts the harness's file and the policy, which are the person's. Of what earlier sessions of the item left, only the
+ * id of a conversation is used, as one word of a few letters.
+ */
+#include "run/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/stream.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "os/sys.h"
+#include "run/internal.h"
+
+/* What the kernel takes as one word of a command line (MAX_ARG_STRLEN), with its end. */
+enum { WORD_BYTES = 128 << 10 };
+
+/* ---- from harness and policy to a launch ---- */
+
+static int
+check_words(const struct kr_run_launch *launch, struct kr_error *err)
+{
+	const struct kr_strs *argv = &launch->launch.argv;
+
+	for (size_t i = 0; i < argv->n; i++)
+		if (strlen(argv->v[i]) >= WORD_BYTES)
+			return kr_fail(err, KR_E_LIMIT,
+				"'%s' takes its instruction as a word of its command line, and %zu bytes are more than a word may have",
+				launch->agent->harness->id, strlen(argv->v[i]));
+	return 0;
+}
+
+/* They lie beside the channel's socket. */
+static int
+check_files(const struct kr_run_launch *launch, struct kr_error *err)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	for (size_t i = 0; i < launch->launch.file_count; i++) {
+		const char *name = launch->launch.files[i].name;
+
+		if (!*name || *name == '.' || name[strspn(name, good)] || strlen(name) > 64 ||
+			strcmp(name, KG_CHANNEL_SOCKET) == 0)
+			return kr_fail(err, KR_E_CONFIG, "'%s' of '%s' cannot be the name of a file of its settings", name,
+				launch->agent->harness->id);
+	}
+	return 0;
+}
+
+int
+kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, const struct kr_policy *policy,
+	const char *settings_dir, struct kr_run_launch *out, struct kr_error *err)
+{
+	struct kr_run_launch launch = {
+		.agent = agent,
+		.want = { .harness = agent->harness,
+			.model = agent->model,
+			.effort = agent->effort,
+			.permission_mode = agent->permission_mode,
+			.policy = policy,
+			.context = agent->context ? agent->context : "",
+			.prompt = agent->prompt,
+			.resume = agent->resume,
+			.settings_dir = settings_dir },
+		.input_fd = -1,
+		.render_fd = -1,
+	};
+
+	if (kr_agent_launch(arena, &launch.want, &launch.launch, err) < 0 || check_words(&launch, err) < 0 ||
+		check_files(&launch, err) < 0)
+		return -1;
+	for (size_t i = 0; i < launch.launch.file_count; i++)
+		kr_strs_add(arena, &launch.files, launch.launch.files[i].name);
+	*out = launch;
+	out->plan = (struct kr_plan_agent){ .id = agent->harness->id,
+		.hosts = &agent->harness->hosts,
+		.env = launch.launch.env,
+		.env_count = launch.launch.env_count,
+		.files = &out->files };
+	return 0;
+}
+
+/* ---- its login ---- */
+
+static bool
+is_there(const struct kr_plan_env *env, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(env[i].name, name) == 0)
+			return env[i].value && *env[i].value;
+	return false;
+}
+
+/* "A", "A or B", "A, B or C" */
+static const char *
+one_of(struct kr_arena *arena, const struct kr_strs *names)
+{
+	const char *text = names->n ? names->v[0] : "";
+
+	for (size_t i = 1; i < names->n; i++)
+		text = kr_arena_printf(arena, "%s%s%s", text, i + 1 == names->n ? " or " : ", ", names->v[i]);
+	return text;
+}
+
+/* A service manager gives each of its services an id; a person's shell may have inherited one, and has a terminal. */
+static bool
+is_service(const struct kr_host *host)
+{
+	return kr_host_env(host, "INVOCATION_ID") && !isatty(STDIN_FILENO) && !isatty(STDERR_FILENO);
+}
+
+static int
+hint_login(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo, const struct kr_strs *names,
+	struct kr_error *err)
+{
+	struct kr_strs others = { 0 };
+
+	for (size_t i = 0; i < names->n; i++) {
+		const char *here = kr_host_env(host, names->v[i]);
+
+		if (kr_plan_crosses(repo, names->v[i]))
+			continue;
+		if (here && *here)
+			return kr_hint(err, "%s is set here but does not cross: add it to env_passthrough of '%s' in '%s/repos.yaml'",
+				names->v[i], repo->name, host->places.config_dir);
+		kr_strs_add(arena, &others, names->v[i]);
+	}
+	return kr_hint(err, "a login in your home directory or keychain does not reach the sandbox; %s %s%s%s%s",
+		is_service(host) ? "kraft runs as a service here and has only its unit's variables: put it there with "
+						   "'systemctl --user edit UNIT' ([Service], then Environment=NAME=VALUE) and restart it:"
+						 : "export",
+		one_of(arena, names), others.n ? ", and list " : "", others.n ? one_of(arena, &others) : "",
+		others.n ? " under env_passthrough in repos.yaml" : "");
+}
+
+int
+kr_run_launch_login(struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request,
+	const struct kr_harness *harness, struct kr_error *err)
+{
+	size_t count;
+	const struct kr_plan_env *env = kr_plan_environment(arena, host, request, &count);
+
+	for (size_t i = 0; i < harness->login.n; i++)
+		if (is_there(env, count, harness->login.v[i]))
+			return 0;
+	if (!harness->login.n)
+		return 0;
+	kr_fail(err, KR_E_LOGIN, "'%s' has no login in the sandbox: %s is not set", harness->id,
+		one_of(arena, &harness->login));
+	return hint_login(arena, host, request->repo, &harness->login, err);
+}
+
+/* ---- a conversation that goes on ---- */
+
+static int
+check_conversation(const char *id, struct kr_error *err)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+	if (*id && *id != '-' && !id[strspn(id, good)] && strlen(id) < KR_AGENT_ID)
+		return 0;
+	return kr_fail(err, KR_E_USAGE, "'%s' is not the id of a conversation", id);
+}
+
+/* The newest that an agent of this harness named in a session of the item; NULL: none. */
+static const char *
+last_conversation(struct kr_run_state *run, const struct kr_harness *harness, struct kr_error *err)
+{
+	struct kr_session_list list;
+
+	if (kr_session_list(run->arena, run->host.places.run_dir, run->item.id, &list, err) < 0)
+		return NULL;
+	for (size_t i = 0; i < list.n; i++) {
+		const struct kr_session_facts *facts = &list.v[i].facts;
+		struct kr_agent_seen *seen = kr_arena_new(run->arena, struct kr_agent_seen);
+
+		if (strcmp(facts->harness, harness->id) != 0)
+			continue;
+		if (kr_agent_stream_read(run->host.places.run_dir, facts->id, harness->reader, seen, err) < 0)
+			return NULL;
+		if (*seen->conversation)
+			return seen->conversation;
+	}
+	kr_fail(err, KR_E_NOT_FOUND, "item '%s' has no conversation of '%s' that could go on", run->item.id, harness->id);
+	return NULL;
+}
+
+static int
+find_conversation(struct kr_run_state *run, struct kr_run_agent *agent, struct kr_error *err)
+{
+	if (agent->resume && !*agent->resume && !(agent->resume = last_conversation(run, agent->harness, err)))
+		return -1;
+	return agent->resume ? check_conversation(agent->resume, err) : 0;
+}
+
+/* ---- all of it ---- */
+
+/* What can be asked of a plan before there is one. */
+static struct kr_request
+early_request(const struct kr_run_state *run, const struct kr_job *job, const struct kr_run_launch *launch)
+{
+	return (struct kr_request){
+		.repo = run->repo,
+		.phase = job->phase,
+		.item = run->item.id,
+		.session = job->id,
+		.worktree = run->item.worktree,
+		.checkout = run->trees->checkout.root,
+		.home = run->item.home,
+		.cwd = job->cwd,
+		.argv = job->argv,
+		.agent = &launch->plan,
+	};
+}
+
+int
+kr_run_agent_prepare(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
+{
+	struct kr_run_agent *agent = kr_arena_new(run->arena, struct kr_run_agent);
+	struct kr_run_launch *launch = kr_arena_new(run->arena, struct kr_run_launch);
+	const char **argv = kr_arena_alloc(run->arena, 2 * sizeof(*argv)), *settings_dir;
+	struct kr_request request;
+
+	*agent = *run->want->agent;
+	argv[0] = agent->harness->command;
+	job->argv = argv; /* what a refusal is told of */
+	job->harness = agent->harness->id;
+	if (!job->id && !(job->id = kr_session_new_id(run->arena, err)))
+		return -1;
+	settings_dir = kr_session_channel_dir(run->arena, &run->host, job->id);
+	if (find_conversation(run, agent, err) < 0 ||
+		kr_run_launch_make(run->arena, agent, &run->where.policy, settings_dir, launch, err) < 0)
+		return -1;
+	job->argv = launch->launch.argv.v;
+	request = early_request(run, job, launch);
+	if (kr_run_launch_login(run->arena, &run->host, &request, agent->harness, err) < 0 ||
+		kr_run_agent_know(run, launch, &request, err) < 0)
+		return -1;
+	job->launch = launch;
+	return 0;
+}
+
+/* Inside the directory is read-only, and it goes with the session: nobody changes what it says, and nothing stays. */
+int
+kr_run_agent_place(const struct kr_run_launch *launch, const char *channel_dir, struct kr_error *err)
+{
+	kr_auto_fd int fd = kr_path_open(channel_dir, O_RDONLY | O_DIRECTORY, err);
+
+	if (fd < 0)
+		return -1;
+	for (size_t i = 0; i < launch->launch.file_count; i++) {
+		const struct kr_agent_file *file = &launch->launch.files[i];
+
+		if (kr_file_write_at(fd, file->name, file->text, strlen(file->text), 0400, err) < 0)
+			return kr_wrap(err, "the settings of '%s'", launch->agent->harness->id);
+	}
+	return 0;
+}
+
+int
+kr_run_agent_begin(struct kr_run_launch *launch, struct kr_job *job, struct kr_error *err)
+{
+	const char *input = launch->launch.input;
+
+	job->in = -1;
+	if (input) {
+		launch->input_fd = kr_memory_file("kraft-instruction", input, strlen(input), err);
+		if (launch->input_fd < 0)
+			return -1;
+		job->in = launch->input_fd;
+	}
+	if (!launch->agent->is_rendered || job->out < 0 || launch->agent->harness->reader == KR_READER_NONE)
+		return 0;
+	if (kr_agent_render(launch->agent->harness->reader, job->out, &launch->render_fd, &launch->renderer, err) < 0)
+		return -1;
+	job->out = launch->render_fd;
+	return 0;
+}
+
+void
+kr_run_agent_end(struct kr_run_launch *launch)
+{
+	kr_close_p(&launch->input_fd);
+	if (launch->render_fd < 0)
+		return;
+	kr_close_p(&launch->render_fd); /* then it writes what it still has, and ends */
+	while (waitpid(launch->renderer, NULL, 0) < 0 && errno == EINTR)
+		;
+}

@@ -1,0 +1,199 @@
+/*
+ * What is known of an agent's program, so that a launch asks it nothing that it was asked before.
+ *
+ * The program is the file that the launch's own lookup finds, by path, device, inode, size and times: an update is another
+ * file. It is asked inside the walls that it will run in, without a way out, with a home that is thrown away, and away
+ * from the worktree, so nothing that a worker left can answer for it. The cache is ours alone (run_dir is 0700, and never
+ * shown); a damaged one is only a reason to ask again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "run/agent.h"
+#include "run/internal.h"
+
+enum { ANSWER_BYTES = 64 << 10, CACHE_BYTES = 64 << 10, LIMIT_MS = 60000, SHOWN = 80 };
+
+struct known {
+	const char *program; /* which one it is known of */
+	const char *version; /* NULL: not known */
+};
+
+/* ---- which program ---- */
+
+static long long
+ns(const struct timespec *at)
+{
+	return (long long)at->tv_sec * 1000000000 + at->tv_nsec;
+}
+
+/* The words that ask it are a part: a harness that asks another way is not answered from the cache. */
+static const char *
+identity(struct kr_arena *arena, const char *path, const struct kr_strs *words, struct kr_error *err)
+{
+	char real[KR_PATH_MAX];
+	const char *text;
+	struct stat st;
+
+	if (!realpath(path, real) || stat(real, &st) < 0) {
+		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
+		return NULL;
+	}
+	text = kr_arena_printf(arena, "%llu %llu %lld %lld %lld %s", (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino, (long long)st.st_size, ns(&st.st_mtim), ns(&st.st_ctim), real);
+	for (size_t i = 0; i < words->n; i++)
+		text = kr_arena_printf(arena, "%s %s", text, words->v[i]);
+	return text;
+}
+
+/* ---- the cache ---- */
+
+static const char *
+cache_file(struct kr_run_state *run, const struct kr_harness *harness)
+{
+	return kr_arena_printf(run->arena, "%s/cache/agents/%s.json", run->host.places.run_dir, harness->id);
+}
+
+static const char *
+text_of(struct kr_arena *arena, const json_t *root, const char *key)
+{
+	const char *text = json_string_value(json_object_get(root, key));
+
+	return text ? kr_arena_dup(arena, text) : NULL;
+}
+
+/* Of another program nothing is taken over. */
+static void
+read_cache(struct kr_run_state *run, const struct kr_harness *harness, struct known *known)
+{
+	kr_auto_buf struct kr_buf bytes = KR_BUF(CACHE_BYTES);
+	const char *program, *version;
+	json_t *root;
+
+	if (kr_file_read_at(AT_FDCWD, cache_file(run, harness), &bytes, NULL) < 0 || !bytes.len)
+		return;
+	root = json_loadb(bytes.data, bytes.len, JSON_REJECT_DUPLICATES, NULL);
+	program = text_of(run->arena, root, "program");
+	version = text_of(run->arena, root, "version");
+	json_decref(root);
+	if (!program || strcmp(program, known->program) != 0)
+		return;
+	/* As it was written: one dotted number. */
+	if (version && kr_agent_version(run->arena, version, strlen(version)) &&
+		!version[strspn(version, "0123456789.")])
+		known->version = version;
+}
+
+/* Without it the next launch asks again. */
+static void
+write_cache(struct kr_run_state *run, const struct kr_harness *harness, const struct known *known)
+{
+	const char *path = cache_file(run, harness);
+	kr_auto_fd int fd = kr_path_make_dirs(kr_path_dirname(run->arena, path), NULL);
+	json_t *root = json_pack("{s:s, s:s*}", "program", known->program, "version", known->version);
+	kr_auto_free char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+
+	if (fd >= 0 && text)
+		(void)kr_file_write_at(fd, kr_path_basename(path), text, strlen(text), 0600, NULL);
+	json_decref(root);
+}
+
+/* ---- its version ---- */
+
+/* "claude --version" */
+static const char *
+words_of(struct kr_arena *arena, const char *const *argv)
+{
+	const char *text = argv[0];
+
+	for (size_t i = 1; argv[i]; i++)
+		text = kr_arena_printf(arena, "%s %s", text, argv[i]);
+	return text;
+}
+
+static int
+refuse(const struct kr_job *job, const char *harness, struct kr_error *err)
+{
+	return kr_hint(err, "'kraft view logs %s' has what it said, 'kraft explain --harness %s' what it would see",
+		job->paths.id, harness);
+}
+
+static int
+read_version(struct kr_run_state *run, const struct kr_harness *harness, const struct kr_job *job,
+	const struct kr_buf *answer, const char **version, struct kr_error *err)
+{
+	const char *asked = words_of(run->arena, job->argv);
+	const int status = kr_session_exit_status(&job->end);
+	char shown[4 * SHOWN + 1];
+
+	if (job->end.is_over_time)
+		kr_fail(err, KR_E_REFUSED, "'%s' did not end within %d s", asked, LIMIT_MS / 1000);
+	else if (status != 0)
+		kr_fail(err, KR_E_REFUSED, "'%s' ended with %d, so its version is not known", asked, status);
+	else if ((*version = kr_agent_version(run->arena, answer->data ? answer->data : "", answer->len)) != NULL)
+		return 0;
+	else {
+		(void)kr_text_escape(shown, sizeof(shown), answer->data ? answer->data : "",
+			answer->len < SHOWN ? answer->len : SHOWN);
+		kr_fail(err, KR_E_REFUSED, "'%s' told no version, but '%s'", asked, shown);
+	}
+	for (size_t i = 0; job->plan && i < job->plan->notes.n; i++)
+		kr_run_say("%s", job->plan->notes.v[i]);
+	return refuse(job, harness->id, err);
+}
+
+static int
+ask_version(struct kr_run_state *run, const struct kr_run_launch *launch, const char **version, struct kr_error *err)
+{
+	const struct kr_harness *harness = launch->agent->harness;
+	kr_auto_buf struct kr_buf answer = KR_BUF(ANSWER_BYTES);
+	struct kr_run_question question = { .cwd = "/", .limit_ms = LIMIT_MS, .agent = &launch->plan };
+	struct kr_strs argv = { 0 };
+	struct kr_job job;
+
+	kr_strs_add(run->arena, &argv, launch->launch.argv.v[0]);
+	for (size_t i = 0; i < harness->version.n; i++)
+		kr_strs_add(run->arena, &argv, harness->version.v[i]);
+	question.argv = argv.v;
+	if (kr_run_ask_inside(run, "version", &question, &answer, &job, err) < 0)
+		return kr_wrap(err, "asking '%s' its version", harness->id);
+	return read_version(run, harness, &job, &answer, version, err);
+}
+
+static int
+check_version(const struct kr_harness *harness, const struct known *known, struct kr_error *err)
+{
+	if (kr_agent_version_compare(known->version, harness->min_version) >= 0)
+		return 0;
+	kr_fail(err, KR_E_REFUSED, "'%s' is version %s, and its harness needs %s or newer", harness->id, known->version,
+		harness->min_version);
+	return kr_hint(err, "update it, or name another program as its 'executable' in harnesses.yaml");
+}
+
+int
+kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch, const struct kr_request *request,
+	struct kr_error *err)
+{
+	const struct kr_harness *harness = launch->agent->harness;
+	struct known known = { 0 };
+	const char *path;
+
+	if (!harness->min_version)
+		return 0;
+	if (kr_plan_find(run->arena, &run->host, request, &path, err) < 0 ||
+		!(known.program = identity(run->arena, path, &harness->version, err)))
+		return -1;
+	read_cache(run, harness, &known);
+	if (!known.version) {
+		if (ask_version(run, launch, &known.version, err) < 0)
+			return -1;
+		write_cache(run, harness, &known);
+	}
+	return check_version(harness, &known, err);
+}
