@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "cli/cli.h"
+#include "run/agent.h"
 #include "run/where.h"
 #include "run/workspace.h"
 #include "lookup/lookup.h"
@@ -18,13 +19,14 @@
 
 enum { OUT_BYTES = 8 << 20 };
 
-enum { JSON, REPO, PHASE, ITEM, WORKSPACE };
+enum { JSON, REPO, PHASE, ITEM, WORKSPACE, HARNESS };
 static const struct kr_option options[] = {
 	[JSON] = { "json", 0, NULL, "print one JSON object" },
 	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
 	[PHASE] = { "phase", 0, "PHASE", "which network lists hold: install or runtime (the usual one)" },
 	[ITEM] = { "item", 0, "ID", "the worktree of this name, in place of the repository's own" },
 	[WORKSPACE] = { "workspace", 0, "NAME", "with the members of this workspace below the root" },
+	[HARNESS] = { "harness", 0, "ID", "an agent, in place of a command; a word is its prompt" },
 	{ NULL },
 };
 
@@ -37,6 +39,9 @@ struct explain {
 	size_t tree_count;
 	struct kr_request request;
 	struct kr_strs lookup;
+	struct kr_harness harness;
+	struct kr_run_agent agent;
+	struct kr_run_launch launch;
 };
 
 /* With no command: the setup command in the install phase, else the test command, else `true`. */
@@ -112,6 +117,27 @@ find_trees(struct explain *e, const struct kr_parsed *parsed, struct kr_error *e
 	return kr_item_name(e->arena, &e->host, &e->where.checkout, item, &e->item, err);
 }
 
+/* In place of a command, as the launch would have it. Its program is not asked which version it is. */
+static int
+plan_agent(struct explain *e, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct kr_request *r = &e->request;
+
+	if (parsed->word_count > 1)
+		return kr_fail(err, KR_E_USAGE, "an agent's prompt is one word: put it in quotes");
+	if (r->phase != KR_PHASE_RUNTIME)
+		return kr_fail(err, KR_E_USAGE, "an agent runs in the runtime phase");
+	if (kr_harness_load(e->arena, &e->host.places, parsed->value[HARNESS], &e->harness, err) < 0)
+		return -1;
+	e->agent = (struct kr_run_agent){ .harness = &e->harness,
+		.prompt = parsed->word_count ? parsed->words[0] : "PROMPT" };
+	if (kr_run_launch_make(e->arena, &e->agent, &e->where.policy, r->channel_dir, &e->launch, err) < 0)
+		return -1;
+	r->argv = e->launch.launch.argv.v;
+	r->agent = &e->launch.plan;
+	return 0;
+}
+
 static int
 make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -132,13 +158,13 @@ make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error 
 	r->home = e->item.home;
 	r->results_dir = e->item.results_dir;
 	r->result_file = kr_arena_printf(e->arena, "%s/%s.json", e->item.results_dir, r->session);
-	r->channel_dir = kr_arena_printf(e->arena, "%s/sn/%s", e->host.places.run_dir, r->session);
+	r->channel_dir = kr_session_channel_dir(e->arena, &e->host, r->session);
 	r->cwd = kr_where_cwd(e->arena, &e->where, e->item.worktree, &wanted);
 	r->argv = parsed->word_count ? (const char *const *)parsed->words
 								 : default_command(e->arena, r->repo, r->phase);
 	r->git = &e->trees->plan;
-	r->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-	return 0;
+	r->terminal = !parsed->value[HARNESS] && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	return parsed->value[HARNESS] ? plan_agent(e, parsed, err) : 0;
 }
 
 static const struct kr_strs *
@@ -212,7 +238,9 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	fflush(stdout); /* into one file with it: not in the middle of a line */
 	if (missing)
 		fprintf(stderr, "kraft: %s\n", missing);
-	return plan ? 0 : -1;
+	if (!plan)
+		return -1;
+	return e.request.agent ? kr_run_launch_login(arena, &e.host, &e.request, &e.harness, err) : 0;
 }
 
 const struct kr_command kr_cmd_explain = {
@@ -222,7 +250,8 @@ const struct kr_command kr_cmd_explain = {
 	.help =
 		"Prints how the command is found, what is shown at which path and why, which variables cross (never\n"
 		"their values), which hosts are allowed, and what the kernel refuses. Without a command: the\n"
-		"repository's test command (with --phase install its setup command).\n\n"
+		"repository's test command (with --phase install its setup command). With --harness: an agent's\n"
+		"session, with the hosts and variables that its harness adds.\n\n"
 		"When a run would be refused it tells the reason and how far the lookup came, and ends with the "
 		"status\n"
 		"of that reason ('kraft help exit-codes'); the run itself would end with 125.",
