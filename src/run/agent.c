@@ -55,7 +55,7 @@ check_files(const struct kr_run_launch *launch, struct kr_error *err)
 
 int
 kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, const struct kr_policy *policy,
-	const char *settings_dir, struct kr_run_launch *out, struct kr_error *err)
+	const char *settings_dir, const struct kr_gate *gate, struct kr_run_launch *out, struct kr_error *err)
 {
 	struct kr_run_launch launch = {
 		.agent = agent,
@@ -67,7 +67,9 @@ kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, con
 			.context = agent->context ? agent->context : "",
 			.prompt = agent->prompt,
 			.resume = agent->resume,
-			.settings_dir = settings_dir },
+			.settings_dir = settings_dir,
+			.hook_key = gate ? gate->key : NULL,
+			.hook_hash = gate ? gate->hash : NULL },
 		.input_fd = -1,
 		.render_fd = -1,
 	};
@@ -225,6 +227,7 @@ kr_run_agent_prepare(struct kr_run_state *run, struct kr_job *job, struct kr_err
 	struct kr_run_agent *agent = kr_arena_new(run->arena, struct kr_run_agent);
 	struct kr_run_launch *launch = kr_arena_new(run->arena, struct kr_run_launch);
 	const char **argv = kr_arena_alloc(run->arena, 2 * sizeof(*argv)), *settings_dir;
+	struct kr_gate *gate = kr_arena_new(run->arena, struct kr_gate);
 	struct kr_request request;
 
 	*agent = *run->want->agent;
@@ -235,13 +238,16 @@ kr_run_agent_prepare(struct kr_run_state *run, struct kr_job *job, struct kr_err
 		return -1;
 	settings_dir = kr_session_channel_dir(run->arena, &run->host, job->id);
 	if (find_conversation(run, agent, err) < 0 ||
-		kr_run_launch_make(run->arena, agent, &run->where.policy, settings_dir, launch, err) < 0)
+		kr_run_launch_make(run->arena, agent, &run->where.policy, settings_dir, NULL, launch, err) < 0)
 		return -1;
 	job->argv = launch->launch.argv.v;
 	request = early_request(run, job, launch);
 	if (kr_run_launch_login(run->arena, &run->host, &request, agent->harness, err) < 0 ||
-		kr_run_agent_know(run, launch, &request, err) < 0)
+		kr_run_agent_know(run, launch, &request, gate, err) < 0)
 		return -1;
+	if (*gate->key && kr_run_launch_make(run->arena, agent, &run->where.policy, settings_dir, gate, launch, err) < 0)
+		return -1;
+	job->argv = launch->launch.argv.v;
 	job->launch = launch;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
  * An agent in place of a command (struct kr_run_agent), in this order: what its harness and the policy come to, or a
- * refusal; its login; which version it is (known.c). Only then its session begins, with its settings written anew where no worker can change them. Whatever refuses it is in that
+ * refusal; its login; which version it is, and that its hook holds, where it has one that fails open (known.c). Only then its
+ * session begins, with its settings written anew where no worker can change them. Whatever refuses it is in that
  * session's log too.
  *
  * `kraft explain` takes the first two, which start nothing.
@@ -10,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "plan/plan.h"
+#include "run/gate.h"
 #include "run/run.h"
 
 struct kr_run_state;
@@ -28,9 +30,9 @@ struct kr_run_launch {
 	pid_t renderer;
 };
 
-/* settings_dir: where its files will be. Pure. Errors as of kr_agent_launch; KR_E_LIMIT for what no command line takes. */
+/* settings_dir: where its files will be. gate: of a hook that was proven; NULL: not yet, or there is none. Pure. Errors as of kr_agent_launch; KR_E_LIMIT for what no command line takes. */
 int kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, const struct kr_policy *policy,
-	const char *settings_dir, struct kr_run_launch *out, struct kr_error *err);
+	const char *settings_dir, const struct kr_gate *gate, struct kr_run_launch *out, struct kr_error *err);
 /* KR_E_LOGIN when none of the harness's variables would be there, with where to put it (OS-ENV-01, -02, -05). */
 int kr_run_launch_login(struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request,
 	const struct kr_harness *harness, struct kr_error *err);
@@ -44,9 +46,9 @@ int kr_run_agent_begin(struct kr_run_launch *launch, struct kr_job *job, struct 
 void kr_run_agent_end(struct kr_run_launch *launch);
 
 /* known.c. What is known of the program that will run: asked once, and kept in <run_dir>/cache/agents/<harness>.json until
- * it is another program. Nothing is asked for a harness without min_version. KR_E_REFUSED when it is too old, or does not
- * tell. */
+ * it is another program. Its version is not asked for a harness without min_version. KR_E_REFUSED when it is too old, does
+ * not tell, or its hook is not proven. gate: all zero when it has no hook that has to be trusted. */
 int kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch, const struct kr_request *request,
-	struct kr_error *err);
+	struct kr_gate *gate, struct kr_error *err);
 
 #endif

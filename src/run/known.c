@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "run/agent.h"
 #include "run/internal.h"
@@ -23,6 +24,8 @@ enum { ANSWER_BYTES = 64 << 10, CACHE_BYTES = 64 << 10, LIMIT_MS = 60000, SHOWN 
 struct known {
 	const char *program; /* which one it is known of */
 	const char *version; /* NULL: not known */
+	const char *hook;    /* what was proven of it, by whom; NULL: nothing was */
+	struct kr_gate gate; /* with hook */
 };
 
 /* ---- which program ---- */
@@ -68,12 +71,24 @@ text_of(struct kr_arena *arena, const json_t *root, const char *key)
 	return text ? kr_arena_dup(arena, text) : NULL;
 }
 
+/* They become a part of a word, between double quotes (gate.h). */
+static bool
+is_quotable(const char *text, size_t size)
+{
+	if (!text || !*text || strlen(text) >= size)
+		return false;
+	for (; *text; text++)
+		if (*text < ' ' || *text == '"' || *text == '\\' || *text == 0x7f)
+			return false;
+	return true;
+}
+
 /* Of another program nothing is taken over. */
 static void
 read_cache(struct kr_run_state *run, const struct kr_harness *harness, struct known *known)
 {
 	kr_auto_buf struct kr_buf bytes = KR_BUF(CACHE_BYTES);
-	const char *program, *version;
+	const char *program, *version, *hook, *key, *hash;
 	json_t *root;
 
 	if (kr_file_read_at(AT_FDCWD, cache_file(run, harness), &bytes, NULL) < 0 || !bytes.len)
@@ -81,6 +96,9 @@ read_cache(struct kr_run_state *run, const struct kr_harness *harness, struct kn
 	root = json_loadb(bytes.data, bytes.len, JSON_REJECT_DUPLICATES, NULL);
 	program = text_of(run->arena, root, "program");
 	version = text_of(run->arena, root, "version");
+	hook = text_of(run->arena, root, "hook");
+	key = text_of(run->arena, root, "key");
+	hash = text_of(run->arena, root, "hash");
 	json_decref(root);
 	if (!program || strcmp(program, known->program) != 0)
 		return;
@@ -88,6 +106,11 @@ read_cache(struct kr_run_state *run, const struct kr_harness *harness, struct kn
 	if (version && kr_agent_version(run->arena, version, strlen(version)) &&
 		!version[strspn(version, "0123456789.")])
 		known->version = version;
+	if (hook && is_quotable(key, sizeof(known->gate.key)) && is_quotable(hash, sizeof(known->gate.hash))) {
+		known->hook = hook;
+		snprintf(known->gate.key, sizeof(known->gate.key), "%s", key);
+		snprintf(known->gate.hash, sizeof(known->gate.hash), "%s", hash);
+	}
 }
 
 /* Without it the next launch asks again. */
@@ -96,9 +119,15 @@ write_cache(struct kr_run_state *run, const struct kr_harness *harness, const st
 {
 	const char *path = cache_file(run, harness);
 	kr_auto_fd int fd = kr_path_make_dirs(kr_path_dirname(run->arena, path), NULL);
-	json_t *root = json_pack("{s:s, s:s*}", "program", known->program, "version", known->version);
-	kr_auto_free char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+	json_t *root = json_pack("{s:s, s:s*, s:s*}", "program", known->program, "version", known->version, "hook",
+		known->hook);
+	kr_auto_free char *text = NULL;
 
+	if (root && known->hook) {
+		json_object_set_new(root, "key", json_string(known->gate.key));
+		json_object_set_new(root, "hash", json_string(known->gate.hash));
+	}
+	text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
 	if (fd >= 0 && text)
 		(void)kr_file_write_at(fd, kr_path_basename(path), text, strlen(text), 0600, NULL);
 	json_decref(root);
@@ -176,24 +205,90 @@ check_version(const struct kr_harness *harness, const struct known *known, struc
 	return kr_hint(err, "update it, or name another program as its 'executable' in harnesses.yaml");
 }
 
+static int
+know_version(struct kr_run_state *run, const struct kr_run_launch *launch, struct known *known, struct kr_error *err)
+{
+	const struct kr_harness *harness = launch->agent->harness;
+
+	if (!harness->min_version)
+		return 0;
+	if (!known->version) {
+		if (ask_version(run, launch, &known->version, err) < 0)
+			return -1;
+		write_cache(run, harness, known);
+	}
+	return check_version(harness, known, err);
+}
+
+/* ---- its hook ---- */
+
+static bool
+has_trusted_hook(const struct kr_harness *harness)
+{
+	const struct kr_cap *hook = kr_harness_cap(harness, KR_CAP_PERMISSION_HOOK);
+
+	return hook && hook->trust.n;
+}
+
+/* A proof holds for the words of this harness, and for the kraft that answers the hook inside. */
+static const char *
+proven_of(struct kr_run_state *run, const struct kr_harness *harness, struct kr_error *err)
+{
+	static const struct kr_strs no_words;
+	const char *kraft =
+		identity(run->arena, kr_path_join(run->arena, run->host.guest_dir, "bin/kraft"), &no_words, err);
+	char *hex = kr_arena_alloc(run->arena, KR_SHA256_HEX + 1);
+	struct kr_sha256 sha;
+
+	if (!kraft)
+		return NULL;
+	kr_sha256_init(&sha);
+	kr_sha256_add(&sha, kraft, strlen(kraft) + 1);
+	kr_sha256_add(&sha, harness->text, harness->text_len);
+	kr_sha256_hex(&sha, hex);
+	return hex;
+}
+
+/* CHN-08: without a proof the launch is refused, never weaker. */
+static int
+know_hook(struct kr_run_state *run, const struct kr_run_launch *launch, struct known *known, struct kr_error *err)
+{
+	const struct kr_harness *harness = launch->agent->harness;
+	const char *hook;
+
+	if (!has_trusted_hook(harness)) {
+		known->gate = (struct kr_gate){ 0 };
+		return 0;
+	}
+	hook = proven_of(run, harness, err);
+	if (!hook)
+		return -1;
+	if (known->hook && strcmp(known->hook, hook) == 0)
+		return 0;
+	kr_run_say("asking '%s' whether it heeds kraft's hook (once, until its program changes)", harness->id);
+	if (kr_gate_prove(run, &launch->want, &known->gate, err) < 0)
+		return -1;
+	known->hook = hook;
+	write_cache(run, harness, known);
+	return 0;
+}
+
 int
 kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch, const struct kr_request *request,
-	struct kr_error *err)
+	struct kr_gate *gate, struct kr_error *err)
 {
 	const struct kr_harness *harness = launch->agent->harness;
 	struct known known = { 0 };
 	const char *path;
 
-	if (!harness->min_version)
+	if (!harness->min_version && !has_trusted_hook(harness))
 		return 0;
 	if (kr_plan_find(run->arena, &run->host, request, &path, err) < 0 ||
 		!(known.program = identity(run->arena, path, &harness->version, err)))
 		return -1;
 	read_cache(run, harness, &known);
-	if (!known.version) {
-		if (ask_version(run, launch, &known.version, err) < 0)
-			return -1;
-		write_cache(run, harness, &known);
-	}
-	return check_version(harness, &known, err);
+	if (know_version(run, launch, &known, err) < 0 || know_hook(run, launch, &known, err) < 0)
+		return -1;
+	*gate = known.gate;
+	return 0;
 }
