@@ -122,6 +122,7 @@ static int
 plan_agent(struct explain *e, const struct kr_parsed *parsed, struct kr_error *err)
 {
 	struct kr_request *r = &e->request;
+	const struct kr_run_at at = { .host = &e->host, .session = r->session, .home = r->home };
 
 	if (parsed->word_count > 1)
 		return kr_fail(err, KR_E_USAGE, "an agent's prompt is one word: put it in quotes");
@@ -131,7 +132,7 @@ plan_agent(struct explain *e, const struct kr_parsed *parsed, struct kr_error *e
 		return -1;
 	e->agent = (struct kr_run_agent){ .harness = &e->harness,
 		.prompt = parsed->word_count ? parsed->words[0] : "PROMPT" };
-	if (kr_run_launch_make(e->arena, &e->agent, &e->where.policy, r->channel_dir, NULL, &e->launch, err) < 0)
+	if (kr_run_launch_make(e->arena, &e->agent, &e->where.policy, &at, NULL, &e->launch, err) < 0)
 		return -1;
 	r->argv = e->launch.launch.argv.v;
 	r->agent = &e->launch.plan;

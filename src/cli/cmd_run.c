@@ -59,7 +59,8 @@ run_agent(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_run_
 		.effort = parsed->value[EFFORT],
 		.permission_mode = parsed->value[PERMISSION_MODE],
 		.resume = parsed->value[RESUME],
-		.is_rendered = isatty(STDOUT_FILENO) };
+		.is_rendered = isatty(STDOUT_FILENO),
+		.is_coloured = kr_colour_on(STDOUT_FILENO) };
 	struct kr_host host;
 
 	if (want->phase && strcmp(want->phase, "runtime") != 0)

@@ -72,6 +72,10 @@ print_purpose(struct kr_arena *arena, const struct kr_session_facts *facts, size
 		words[0] = kr_arena_printf(arena, "(moves the worktree to commit %.12s)", facts->argv[n - 1]);
 	else if (n && strcmp(facts->purpose, "setup") == 0)
 		words[0] = kr_arena_printf(arena, "(sets up) %s", facts->argv[n - 1]);
+	else if (n && strcmp(facts->purpose, "version") == 0)
+		words[0] = kr_arena_printf(arena, "(asks which version it is) %s", facts->argv[0]);
+	else if (n && strcmp(facts->purpose, "gate") == 0)
+		words[0] = kr_arena_printf(arena, "(proves that its hook holds) %s", facts->argv[0]);
 	print_command(words[0] ? words : facts->argv, room);
 }
 

@@ -241,6 +241,25 @@ add_git(struct kr_build *b)
 	}
 }
 
+/* A mount, so that what an earlier session put into the place of what is kept is not taken for it. */
+static void
+add_config_dir(struct kr_build *b, const struct kr_plan_agent *agent)
+{
+	show_own(b, agent->config_dir, agent->config_dir, true, "the agent's own directory, of this session alone");
+	for (size_t i = 0; i < agent->kept_count; i++) {
+		const struct kr_plan_place *kept = &agent->kept[i];
+
+		kr_build_show(b, (struct kr_show){ .path = kr_path_join(b->arena, agent->config_dir, kr_path_basename(kept->path)),
+							 .source = kept->path,
+							 .writable = true,
+							 .ours = true,
+							 .check = KR_CHECK_SYSTEM,
+							 .device = kept->device,
+							 .inode = kept->inode,
+							 .because = "kept for the agent's next session" });
+	}
+}
+
 static const char *
 channel_because(const struct kr_build *b)
 {
@@ -268,6 +287,8 @@ add_own(struct kr_build *b)
 	show_own(b, r->worktree, r->worktree, true, "the worktree");
 	if (r->git)
 		add_git(b);
+	if (r->agent && !r->is_short_run && r->agent->config_dir)
+		add_config_dir(b, r->agent);
 }
 
 /* An error about one entry of `expose`, with its place in repos.yaml. */

@@ -242,6 +242,16 @@ set_repositorys(struct env *e)
 	}
 }
 
+/* Before the repository's: what is in another directory is not what kraft made. */
+static void
+set_config_dir(struct env *e)
+{
+	const struct kr_plan_agent *agent = e->b->request->is_short_run ? NULL : e->b->request->agent;
+
+	if (agent && agent->config_dir)
+		set(e, agent->config_env, agent->config_dir, KR_ENV_KRAFT, "the agent's own directory");
+}
+
 static void
 set_harness(struct env *e)
 {
@@ -299,6 +309,7 @@ kr_build_environment(struct kr_build *b)
 	if (b->request->git)
 		set_git(&e);
 	set_path(&e);
+	set_config_dir(&e);
 	set_repositorys(&e);
 	set_harness(&e);
 	set(&e, "USER", b->host->user, KR_ENV_KRAFT, "the login name");

@@ -53,6 +53,11 @@ struct kr_plan_agent {
 	const struct kr_env_literal *env; /* set, unless the repository's env does */
 	size_t env_count;
 	const struct kr_strs *files; /* names of its settings in the request's channel_dir */
+	const char *config_dir;      /* its own directory, made for this session, read-write; NULL: none */
+	const char *config_env;      /* the variable that names it */
+	/* Directories in it that outlive the session: where they lie else. */
+	const struct kr_plan_place *kept;
+	size_t kept_count;
 };
 
 /* What is asked for: who runs what where. All paths clean and resolved. */

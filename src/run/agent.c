@@ -8,15 +8,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/stream.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "os/sys.h"
 #include "run/internal.h"
+#include "session/agent.h"
 
 /* What the kernel takes as one word of a command line (MAX_ARG_STRLEN), with its end. */
 enum { WORD_BYTES = 128 << 10 };
@@ -53,9 +54,30 @@ check_files(const struct kr_run_launch *launch, struct kr_error *err)
 	return 0;
 }
 
+/* In the session's folder, which no worker ever wrote to; what is kept lies in the item's home. */
+static const char own_directory[] = "agent", kept_directory[] = ".kraft-agents";
+
+static void
+plan_own_directory(struct kr_arena *arena, const struct kr_run_at *at, struct kr_run_launch *launch)
+{
+	const struct kr_harness *harness = launch->agent->harness;
+
+	if (!harness->config_env)
+		return;
+	launch->kept = kr_arena_alloc(arena, (harness->config_keep.n + 1) * sizeof(*launch->kept));
+	for (size_t i = 0; i < harness->config_keep.n; i++)
+		launch->kept[i].path = kr_arena_printf(
+			arena, "%s/%s/%s/%s", at->home, kept_directory, harness->id, harness->config_keep.v[i]);
+	launch->plan.config_env = harness->config_env;
+	launch->plan.config_dir =
+		kr_arena_printf(arena, "%s/sessions/%s/%s", at->host->places.run_dir, at->session, own_directory);
+	launch->plan.kept = launch->kept;
+	launch->plan.kept_count = harness->config_keep.n;
+}
+
 int
 kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, const struct kr_policy *policy,
-	const char *settings_dir, const struct kr_gate *gate, struct kr_run_launch *out, struct kr_error *err)
+	const struct kr_run_at *at, const struct kr_gate *gate, struct kr_run_launch *out, struct kr_error *err)
 {
 	struct kr_run_launch launch = {
 		.agent = agent,
@@ -67,7 +89,7 @@ kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, con
 			.context = agent->context ? agent->context : "",
 			.prompt = agent->prompt,
 			.resume = agent->resume,
-			.settings_dir = settings_dir,
+			.settings_dir = kr_session_channel_dir(arena, at->host, at->session),
 			.hook_key = gate ? gate->key : NULL,
 			.hook_hash = gate ? gate->hash : NULL },
 		.input_fd = -1,
@@ -85,6 +107,7 @@ kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, con
 		.env = launch.launch.env,
 		.env_count = launch.launch.env_count,
 		.files = &out->files };
+	plan_own_directory(arena, at, out);
 	return 0;
 }
 
@@ -160,16 +183,6 @@ kr_run_launch_login(struct kr_arena *arena, const struct kr_host *host, const st
 
 /* ---- a conversation that goes on ---- */
 
-static int
-check_conversation(const char *id, struct kr_error *err)
-{
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-
-	if (*id && *id != '-' && !id[strspn(id, good)] && strlen(id) < KR_AGENT_ID)
-		return 0;
-	return kr_fail(err, KR_E_USAGE, "'%s' is not the id of a conversation", id);
-}
-
 /* The newest that an agent of this harness named in a session of the item; NULL: none. */
 static const char *
 last_conversation(struct kr_run_state *run, const struct kr_harness *harness, struct kr_error *err)
@@ -196,9 +209,10 @@ last_conversation(struct kr_run_state *run, const struct kr_harness *harness, st
 static int
 find_conversation(struct kr_run_state *run, struct kr_run_agent *agent, struct kr_error *err)
 {
-	if (agent->resume && !*agent->resume && !(agent->resume = last_conversation(run, agent->harness, err)))
-		return -1;
-	return agent->resume ? check_conversation(agent->resume, err) : 0;
+	if (!agent->resume || *agent->resume)
+		return 0;
+	agent->resume = last_conversation(run, agent->harness, err);
+	return agent->resume ? 0 : -1;
 }
 
 /* ---- all of it ---- */
@@ -226,7 +240,8 @@ kr_run_agent_prepare(struct kr_run_state *run, struct kr_job *job, struct kr_err
 {
 	struct kr_run_agent *agent = kr_arena_new(run->arena, struct kr_run_agent);
 	struct kr_run_launch *launch = kr_arena_new(run->arena, struct kr_run_launch);
-	const char **argv = kr_arena_alloc(run->arena, 2 * sizeof(*argv)), *settings_dir;
+	const char **argv = kr_arena_alloc(run->arena, 2 * sizeof(*argv));
+	struct kr_run_at at = { .host = &run->host, .home = run->item.home };
 	struct kr_gate *gate = kr_arena_new(run->arena, struct kr_gate);
 	struct kr_request request;
 
@@ -236,25 +251,82 @@ kr_run_agent_prepare(struct kr_run_state *run, struct kr_job *job, struct kr_err
 	job->harness = agent->harness->id;
 	if (!job->id && !(job->id = kr_session_new_id(run->arena, err)))
 		return -1;
-	settings_dir = kr_session_channel_dir(run->arena, &run->host, job->id);
+	at.session = job->id;
 	if (find_conversation(run, agent, err) < 0 ||
-		kr_run_launch_make(run->arena, agent, &run->where.policy, settings_dir, NULL, launch, err) < 0)
+		kr_run_launch_make(run->arena, agent, &run->where.policy, &at, NULL, launch, err) < 0)
 		return -1;
 	job->argv = launch->launch.argv.v;
 	request = early_request(run, job, launch);
 	if (kr_run_launch_login(run->arena, &run->host, &request, agent->harness, err) < 0 ||
 		kr_run_agent_know(run, launch, &request, gate, err) < 0)
 		return -1;
-	if (*gate->key && kr_run_launch_make(run->arena, agent, &run->where.policy, settings_dir, gate, launch, err) < 0)
+	if (*gate->key && kr_run_launch_make(run->arena, agent, &run->where.policy, &at, gate, launch, err) < 0)
 		return -1;
 	job->argv = launch->launch.argv.v;
 	job->launch = launch;
 	return 0;
 }
 
+/* ---- what it finds ---- */
+
+/* A directory in a place that a worker can write: what else stands there goes. A descriptor, or -1. */
+static int
+make_own(int at, const char *name, struct kr_error *err)
+{
+	for (int tries = 0; tries < 3; tries++) {
+		int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd >= 0)
+			return fd;
+		if (errno != ENOENT && kr_tree_remove_at(at, name) < 0)
+			break;
+		if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
+			break;
+	}
+	return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make '%s' in the item's home", name);
+}
+
+/* They are mounted as what they are now, so nobody can put another directory there in between. */
+static int
+make_kept(const char *home, struct kr_run_launch *launch, int own_fd, struct kr_error *err)
+{
+	const struct kr_harness *harness = launch->agent->harness;
+	kr_auto_fd int home_fd = kr_path_open(home, O_RDONLY | O_DIRECTORY, err), top = -1, at = -1;
+
+	if (home_fd < 0 || (top = make_own(home_fd, kept_directory, err)) < 0 ||
+		(at = make_own(top, harness->id, err)) < 0)
+		return -1;
+	for (size_t i = 0; i < harness->config_keep.n; i++) {
+		const char *name = harness->config_keep.v[i];
+		kr_auto_fd int fd = make_own(at, name, err);
+		struct stat st;
+
+		if (fd < 0)
+			return -1;
+		if (fstat(fd, &st) < 0 || mkdirat(own_fd, name, 0700) < 0)
+			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a place for '%s' of '%s'", name, harness->id);
+		launch->kept[i].device = (uint64_t)st.st_dev;
+		launch->kept[i].inode = (uint64_t)st.st_ino;
+	}
+	return 0;
+}
+
+static int
+make_own_directory(const char *home, struct kr_run_launch *launch, const char *folder, struct kr_error *err)
+{
+	kr_auto_fd int folder_fd = kr_path_open(folder, O_RDONLY | O_DIRECTORY, err), fd = -1;
+
+	if (folder_fd < 0)
+		return -1;
+	if (mkdirat(folder_fd, own_directory, 0700) < 0 ||
+		(fd = openat(folder_fd, own_directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make '%s/%s'", folder, own_directory);
+	return launch->plan.kept_count ? make_kept(home, launch, fd, err) : 0;
+}
+
 /* Inside the directory is read-only, and it goes with the session: nobody changes what it says, and nothing stays. */
-int
-kr_run_agent_place(const struct kr_run_launch *launch, const char *channel_dir, struct kr_error *err)
+static int
+write_settings(const struct kr_run_launch *launch, const char *channel_dir, struct kr_error *err)
 {
 	kr_auto_fd int fd = kr_path_open(channel_dir, O_RDONLY | O_DIRECTORY, err);
 
@@ -270,6 +342,26 @@ kr_run_agent_place(const struct kr_run_launch *launch, const char *channel_dir, 
 }
 
 int
+kr_run_agent_place(struct kr_run_state *run, struct kr_run_launch *launch, const struct kr_session_paths *paths,
+	struct kr_error *err)
+{
+	if (launch->plan.config_dir && make_own_directory(run->item.home, launch, paths->folder, err) < 0)
+		return -1;
+	return write_settings(launch, paths->channel_dir, err);
+}
+
+void
+kr_run_agent_clear(const struct kr_session_paths *paths)
+{
+	kr_auto_fd int fd = kr_path_open(paths->folder, O_RDONLY | O_DIRECTORY, NULL);
+
+	if (fd >= 0)
+		(void)kr_tree_remove_at(fd, own_directory); /* the folder's own end does it else */
+}
+
+/* ---- while it runs ---- */
+
+int
 kr_run_agent_begin(struct kr_run_launch *launch, struct kr_job *job, struct kr_error *err)
 {
 	const char *input = launch->launch.input;
@@ -283,7 +375,8 @@ kr_run_agent_begin(struct kr_run_launch *launch, struct kr_job *job, struct kr_e
 	}
 	if (!launch->agent->is_rendered || job->out < 0 || launch->agent->harness->reader == KR_READER_NONE)
 		return 0;
-	if (kr_agent_render(launch->agent->harness->reader, job->out, &launch->render_fd, &launch->renderer, err) < 0)
+	if (kr_agent_render(launch->agent->harness->reader, job->out, launch->agent->is_coloured, &launch->render_fd,
+			&launch->renderer, err) < 0)
 		return -1;
 	job->out = launch->render_fd;
 	return 0;

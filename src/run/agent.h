@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "run/gate.h"
 #include "run/run.h"
+#include "session/item.h"
 
 struct kr_run_state;
 struct kr_job;
@@ -24,23 +25,32 @@ struct kr_run_launch {
 	struct kr_agent_launch launch;
 	struct kr_plan_agent plan;
 	struct kr_strs files; /* their names, for the plan */
+	struct kr_plan_place *kept; /* the plan's, to be filled in when they are there */
 	/* while it runs */
 	int input_fd;   /* -1: none */
 	int render_fd;  /* the lines for a person go in there; -1: they are shown as they come */
 	pid_t renderer;
 };
 
-/* settings_dir: where its files will be. gate: of a hook that was proven; NULL: not yet, or there is none. Pure. Errors as of kr_agent_launch; KR_E_LIMIT for what no command line takes. */
+/* Where it is to run. */
+struct kr_run_at {
+	const struct kr_host *host;
+	const char *session, *home; /* home: the item's */
+};
+/* gate: of a hook that was proven; NULL: not yet, or there is none. Looks at nothing and makes nothing. Errors as of kr_agent_launch; KR_E_LIMIT for what no command line takes. */
 int kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, const struct kr_policy *policy,
-	const char *settings_dir, const struct kr_gate *gate, struct kr_run_launch *out, struct kr_error *err);
+	const struct kr_run_at *at, const struct kr_gate *gate, struct kr_run_launch *out, struct kr_error *err);
 /* KR_E_LOGIN when none of the harness's variables would be there, with where to put it (OS-ENV-01, -02, -05). */
 int kr_run_launch_login(struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request,
 	const struct kr_harness *harness, struct kr_error *err);
 
 /* Fills in the job's id, argv and launch. */
 int kr_run_agent_prepare(struct kr_run_state *run, struct kr_job *job, struct kr_error *err);
-/* The session's directories are there: its settings. */
-int kr_run_agent_place(const struct kr_run_launch *launch, const char *channel_dir, struct kr_error *err);
+/* The session's directories are there: its settings, and its own directory. */
+int kr_run_agent_place(struct kr_run_state *run, struct kr_run_launch *launch, const struct kr_session_paths *paths,
+	struct kr_error *err);
+/* The session is over: its own directory goes. */
+void kr_run_agent_clear(const struct kr_session_paths *paths);
 /* Its standard input and who shows its output, around kr_job_run. `end` is good after any begin. */
 int kr_run_agent_begin(struct kr_run_launch *launch, struct kr_job *job, struct kr_error *err);
 void kr_run_agent_end(struct kr_run_launch *launch);

@@ -121,6 +121,8 @@ bool kr_changes_take(void *context);
 /* Waits a moment for the last of it; a command that was done sooner than git does not wait for ever. */
 void kr_changes_finish(struct kr_changes *changes, int wait_ms);
 void kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job);
+/* What an agent says went wrong, and what can be done. */
+void kr_run_tell_agent(struct kr_run_state *run, const struct kr_job *job);
 /* After the command. */
 void kr_run_sum_up(struct kr_run_state *run, const struct kr_job *job);
 

@@ -252,7 +252,7 @@ plan_and_launch(
 		*err = *job->refusal;
 		return -1;
 	}
-	if (job->launch && kr_run_agent_place(job->launch, job->paths.channel_dir, err) < 0)
+	if (job->launch && kr_run_agent_place(run, job->launch, &job->paths, err) < 0)
 		return -1;
 	job->plan = make_plan(run, job, home, err);
 	return job->plan ? connect_and_launch(run, job, log, err) : -1;
@@ -298,6 +298,8 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 	kr_log_close(&log);
 	if (home)
 		(void)kr_tree_remove_at(folder, throwaway);
+	if (job->launch)
+		kr_run_agent_clear(&job->paths);
 	(void)kr_tree_remove_at(AT_FDCWD, job->paths.channel_dir); /* the sweep of a later session does it else */
 	return result;
 }

@@ -157,6 +157,8 @@ run_command(struct kr_run_state *run, struct kr_error *err)
 		return -1;
 	kr_run_sum_up(run, &job);
 	status = kr_session_exit_status(&job.end);
+	if (job.launch && status && !run->want->streams)
+		kr_run_tell_agent(run, &job);
 	return status == 0 && job.end.write_errno ? 1 : status;
 }
 

@@ -37,6 +37,7 @@ struct kr_run_agent {
 	const char *context, *prompt;
 	const char *resume; /* as in agent/agent.h; "": the last one that an agent of this harness had in the item */
 	bool is_rendered;   /* what it prints is shown as a person reads it (kr_agent_render); its log has it as it came */
+	bool is_coloured;   /* with is_rendered */
 };
 
 struct kr_run_want {

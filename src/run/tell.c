@@ -13,10 +13,11 @@
 #include "base/text.h"
 #include "os/fs.h"
 #include "os/timer.h"
+#include "session/agent.h"
 #include "session/outside.h"
 #include "store/store.h"
 
-enum { STATUS_WAIT_MS = 50 };
+enum { STATUS_WAIT_MS = 50, SAID = 300 };
 
 void
 kr_run_say(const char *fmt, ...)
@@ -182,6 +183,29 @@ kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job)
 			notes->is_out ? "not started again" : "started again");
 	if (notes->record.code != KR_E_NONE)
 		kr_run_say("not every event of this session could be recorded: %s", notes->record.message);
+}
+
+/* ---- what an agent says went wrong ---- */
+
+static const char *const agent_advice[KR_TROUBLE_COUNT] = {
+	[KR_TROUBLE_LOGIN] = "its login was refused; see the variables of its login in 'kraft admin harnesses'",
+	[KR_TROUBLE_RATE_LIMIT] = "a rate limit stopped it; 'kraft run --harness ID --resume' goes on when that is over",
+	[KR_TROUBLE_UNREACHABLE] = "it did not reach its model's host; what was refused is above",
+	[KR_TROUBLE_GATE] = "it began before it had found kraft's permission tool; run it again",
+	[KR_TROUBLE_OTHER] = "it did not do its work",
+};
+
+void
+kr_run_tell_agent(struct kr_run_state *run, const struct kr_job *job)
+{
+	const struct kr_harness *harness = job->launch->agent->harness;
+	struct kr_agent_seen *seen = kr_arena_new(run->arena, struct kr_agent_seen);
+	struct kr_error err = { 0 };
+
+	if (kr_agent_stream_read(run->host.places.run_dir, job->paths.id, harness->reader, seen, &err) < 0)
+		kr_run_say("what '%s' said could not be read: %s", harness->id, err.message);
+	else if ((unsigned)seen->trouble < KR_TROUBLE_COUNT && agent_advice[seen->trouble])
+		kr_run_say("'%s': %s%s%.*s", harness->id, agent_advice[seen->trouble], *seen->said ? ": " : "", SAID, seen->said);
 }
 
 /* ---- after the command ---- */

@@ -260,6 +260,54 @@ def _(t):
     t.control(".fake" in second["home"], "although the first one's files are there", second["home"])
 
 
+@wall("CFG-03 OS-LCH-13", "an agent's own directory is new for each session but for what its harness keeps, whatever a worker put in its place")
+def _(t):
+    home = Desk(harness={"config_dir": {"env": "FAKE_HOME", "keep": ["sessions"]}}, env={"FAKE_HOME": "/elsewhere"})
+    look = "# look\nown = os.environ['FAKE_HOME']\nout = {'own': own, 'has': sorted(os.listdir(own)), 'kept': sorted(os.listdir(own + '/sessions'))}\n"
+    first = home.sees(look + "open(own + '/config', 'w').write('x')\nopen(own + '/sessions/one', 'w').write('1')")["out"]
+    t.works(first["has"] == ["sessions"] and first["kept"] == [] and first["own"].startswith(home.run_dir), "it is empty at first", first)
+    t.attack(not os.path.exists(first["own"]), "gone after the session", first["own"])
+    second = home.sees(look, "--keep")["out"]
+    t.attack(second["has"] == ["sessions"] and second["own"] != first["own"], "what was put there is not there again", second)
+    t.works(second["kept"] == ["one"], "what is kept is", second)
+    other = home.home + "/other"
+    write(other + "/secret", "s")
+    kept = home.sandbox_home + "/.kraft-agents/fake/sessions"
+    for plant in ("rm -rf %s; ln -s %s %s" % (kept, other, kept), "rm -rf %s; echo x >%s" % (kept, kept), "chmod 0 %s" % kept,
+                  "cd; rm -rf .kraft-agents; ln -s %s .kraft-agents" % other):
+        home.ok("sh", "-c", plant, options=["--keep"])
+        t.attack(home.sees(look, "--keep")["out"]["kept"] == [], "planted: " + plant)
+    t.attack(os.listdir(other) == ["secret"], "and what a link led to is as it was")
+    t.control(os.path.isdir(kept) and not os.path.islink(home.sandbox_home + "/.kraft-agents"), "a plain directory stands there again")
+
+
+@promise("OS-LCH-13", "on a terminal an agent's lines are shown in words, and its log has them as they came; elsewhere they are passed on")
+def _(t):
+    import pty
+    home = Desk()
+    say = "# say\nprint(json.dumps({'type': 'assistant', 'message': {'id': 'm', 'content': [{'type': 'text', 'text': 'hello there'}]}, 'session_id': 's'}))"
+    plain = home.agent(say)
+    t.works('"text": "hello there"' in plain.out, "as they came", plain)
+    master, slave = pty.openpty()
+    process = home.kraft("run", "--harness", "fake", say, env=dict(TOKEN, PATH=home.tools + ":/usr/bin:/bin"), popen=True, stdout=slave)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while True:
+            more = os.read(master, 65536)
+            if not more:
+                break
+            shown += more
+    os.close(master)
+    errors = process.stderr.read()
+    t.works(process.wait(60) == 0 and b"hello there" in shown and b'"text"' not in shown, "in words", shown, errors)
+    session = [f for f in home.session_folders() if json.loads(read(f + "/session.json"))["purpose"] == "agent"][-1]
+    t.works('"text": "hello there"' in home.kraft("view", "logs", os.path.basename(session)).out, "its log")
+    login = home.agent("# fail\nprint(json.dumps({'type': 'result', 'subtype': 'success', 'is_error': True, 'api_error_status': 401, 'result': "
+                       "'Invalid API key', 'session_id': 's'}))\nsys.exit(1)")
+    t.works(login.code == 1 and "its login was refused" in login.err, "what went wrong is told", login)
+
+
 @promise("OS-LCH-13", "--resume goes on with the conversation that the item's last agent named, or the one that is given; an id is never an option")
 def _(t):
     home = Desk()
@@ -270,9 +318,9 @@ def _(t):
     home.sees("says nothing of one")
     t.works(home.sees("x", "--resume")["argv"] == ["--resume", "0a1b-2c"], "the last one")
     t.works(home.sees("x", "--resume=other_1")["argv"] == ["--resume", "other_1"], "one that is named")
-    for bad in ("--evil", "a b", "a/../b", "x" * 200):
+    for bad in ("--evil", "a b", "a/../b"):
         result = home.agent("x", "--resume=" + bad)
-        t.works(result.code == 2 and "not the id of a conversation" in result.err and not result.out, "refused: " + bad[:20], result)
+        t.works(result.code == 125 and "no conversation's id" in result.err and not result.out, "refused: " + bad[:20], result)
     home.sees(speak % "--evil")
     t.works(home.sees("x", "--resume")["argv"][1] in ("other_1", "0a1b-2c"), "a worker's word is no option")
     t.works(home.agent("x", "--resume", "--item", "another").code == 125, "another item has its own")

@@ -203,7 +203,7 @@ all_git(struct golden *g, const char *run, const char *checkout, json_t *members
 	return root;
 }
 
-/* {"id", "hosts": [...], "env": {...}, "files": [...]} */
+/* {"id", "hosts": [...], "env": {...}, "files": [...], "config_env", "keep": [...]} */
 static const struct kr_plan_agent *
 agent_of(struct golden *g, json_t *json)
 {
@@ -211,6 +211,7 @@ agent_of(struct golden *g, json_t *json)
 	struct kr_strs *hosts = kr_arena_new(&g->arena, struct kr_strs), *files = kr_arena_new(&g->arena, struct kr_strs);
 	json_t *env = json_object_get(json, "env"), *value;
 	struct kr_env_literal *literals = kr_arena_alloc(&g->arena, (json_object_size(env) + 1) * sizeof(*literals));
+	struct kr_plan_place *kept = kr_arena_alloc(&g->arena, (json_array_size(json_object_get(json, "keep")) + 1) * sizeof(*kept));
 	const char *name;
 	size_t i;
 
@@ -220,7 +221,15 @@ agent_of(struct golden *g, json_t *json)
 		kr_strs_add(&g->arena, hosts, kr_arena_dup(&g->arena, json_string_value(value)));
 	json_array_foreach(json_object_get(json, "files"), i, value)
 		kr_strs_add(&g->arena, files, kr_arena_dup(&g->arena, json_string_value(value)));
-	*agent = (struct kr_plan_agent){ string_of(g, json, "id", ""), hosts, literals, 0, files };
+	*agent = (struct kr_plan_agent){ .id = string_of(g, json, "id", ""), .hosts = hosts, .env = literals, .files = files };
+	if (json_object_get(json, "config_env")) {
+		agent->config_env = string_of(g, json, "config_env", NULL);
+		agent->config_dir = kr_path_join(&g->arena, g->host.places.run_dir, "sessions/00112233aabbccdd/agent");
+		agent->kept = kept;
+		json_array_foreach(json_object_get(json, "keep"), i, value)
+			kept[agent->kept_count++].path = kr_path_join(&g->arena, g->host.places.run_dir,
+				kr_arena_printf(&g->arena, "sandbox-home/run-app/.kraft-agents/sample/%s", json_string_value(value)));
+	}
 	json_object_foreach(env, name, value)
 		literals[agent->env_count++] = (struct kr_env_literal){ .name = kr_arena_dup(&g->arena, name),
 			.value = kr_arena_dup(&g->arena, json_string_value(value)) };
