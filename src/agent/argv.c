@@ -1,10 +1,10 @@
 /*
  * From a harness and a task's policy to the words of a launch; see agent.h.
  *
- * First everything that could refuse, then the words, so nothing is left half said. A tool is only taken to be kept
- * from running by what was told in a way that the harness file declares; where there is no such way, there is no
- * launch. Words come from the person's files and, as values in them, from the item, so a value never makes a word of
- * its own and what goes into JSON is written as JSON.
+ * First everything that could refuse, then the words, so nothing is left half said. A tool is only taken to
+ * be kept from running by what was told in a way that the harness file declares; where there is no such way,
+ * there is no launch. Words come from the person's files and, as values in them, from the item, so a value
+ * never makes a word of its own and what goes into JSON is written as JSON.
  */
 #include "agent/agent.h"
 
@@ -22,9 +22,9 @@ struct build {
 	const struct kr_harness *harness;
 	const struct kr_policy *policy;
 	struct kr_error *err;
-	struct kr_strs denied;  /* the policy's, and the harness's own */
-	struct kr_strs offered; /* under a list of allowed tools: what is left of it */
-	struct kr_strs asked;   /* calls of these have to reach kraft */
+	struct kr_strs denied;     /* the policy's, and the harness's own */
+	struct kr_strs offered;    /* under a list of allowed tools: what is left of it */
+	struct kr_strs asked;      /* calls of these have to reach kraft */
 	struct kr_strs argv, last; /* last: words of the prompt that go behind all others */
 };
 
@@ -118,7 +118,8 @@ check_denied(struct build *b)
 
 		if (cap && (cap->via == KR_VIA_ARGS || !is_unhooked(b, tool)))
 			continue;
-		refuse(b, kr_arena_printf(b->arena, "the policy denies '%s', and nothing would keep it from running", tool));
+		refuse(b, kr_arena_printf(
+					  b->arena, "the policy denies '%s', and nothing would keep it from running", tool));
 		return kr_hint(b->err, "take a harness that can be told, or take the tool out of deny_tools");
 	}
 	return 0;
@@ -151,7 +152,8 @@ check_allowed(struct build *b)
 static bool
 may_be_asked(const struct build *b, const char *tool)
 {
-	return !kr_strs_has(&b->denied, tool) && (!b->policy->has_allowed_tools || kr_strs_has(&b->offered, tool));
+	return !kr_strs_has(&b->denied, tool) &&
+		   (!b->policy->has_allowed_tools || kr_strs_has(&b->offered, tool));
 }
 
 static int
@@ -164,7 +166,8 @@ check_asked(struct build *b)
 
 		if (!may_be_asked(b, tool) || (cap && (cap->via == KR_VIA_ARGS || !is_unhooked(b, tool))))
 			continue;
-		refuse(b, kr_arena_printf(b->arena, "the policy asks a person for '%s', and nobody would be asked", tool));
+		refuse(b,
+			kr_arena_printf(b->arena, "the policy asks a person for '%s', and nobody would be asked", tool));
 		return kr_hint(b->err, "take a harness that can ask, or take the tool out of ask_tools");
 	}
 	return 0;
@@ -178,8 +181,9 @@ check_grants(struct build *b)
 	for (int i = 0; i < KR_GRANT_COUNT; i++) {
 		if (!(grants >> i & 1) || has_gate(b))
 			continue;
-		refuse(b, kr_arena_printf(b->arena, "the policy grants '%s', and it asks nobody what such a command is",
-					  kr_grant_name((enum kr_grant)i)));
+		refuse(
+			b, kr_arena_printf(b->arena, "the policy grants '%s', and it asks nobody what such a command is",
+				   kr_grant_name((enum kr_grant)i)));
 		return kr_hint(b->err, "take a harness that asks kraft, or take the grant away");
 	}
 	return 0;
@@ -342,13 +346,15 @@ mode_of(const struct build *b)
 {
 	const struct kr_cap *cap = cap_of(b, KR_CAP_PERMISSION_MODE);
 	const char *mode = b->want->permission_mode ? b->want->permission_mode : b->harness->permission_mode;
-	const char *usual = !cap ? NULL : b->policy->has_allowed_tools && cap->under_allowlist ? cap->under_allowlist
-																							: cap->always;
+	const char *usual = !cap                                                   ? NULL
+						: b->policy->has_allowed_tools && cap->under_allowlist ? cap->under_allowlist
+																			   : cap->always;
 
 	if (!mode)
 		mode = usual;
 	/* Its own walls cannot be raised inside of others. */
-	if (b->harness->container_permission_mode && (!mode || (cap && cap->always && strcmp(mode, cap->always) == 0)))
+	if (b->harness->container_permission_mode &&
+		(!mode || (cap && cap->always && strcmp(mode, cap->always) == 0)))
 		return b->harness->container_permission_mode;
 	return mode;
 }
@@ -384,12 +390,13 @@ check_option(struct build *b, enum kr_capability capability)
 	if (!value)
 		return 0;
 	if (!cap) {
-		kr_fail(b->err, KR_E_CONFIG, "harness '%s' takes no %s, and '%.*s' is asked for", b->harness->id, name, QUOTED,
-			value);
+		kr_fail(b->err, KR_E_CONFIG, "harness '%s' takes no %s, and '%.*s' is asked for", b->harness->id,
+			name, QUOTED, value);
 		return kr_hint(b->err, "leave it out, or take a harness that has it");
 	}
 	if (!*value || !kr_text_is_utf8(value, strlen(value)) || *value == '-')
-		return kr_fail(b->err, KR_E_CONFIG, "'%.*s' is no %s of harness '%s'", QUOTED, value, name, b->harness->id);
+		return kr_fail(
+			b->err, KR_E_CONFIG, "'%.*s' is no %s of harness '%s'", QUOTED, value, name, b->harness->id);
 	if (!cap->values.n || kr_strs_has(&cap->values, value))
 		return 0;
 	kr_fail(b->err, KR_E_CONFIG, "harness '%s' takes no %s '%.*s'", b->harness->id, name, QUOTED, value);
@@ -446,8 +453,8 @@ check_texts(struct build *b)
 	const char *const texts[] = { b->want->context, b->want->prompt };
 
 	if (is_bare(cap_of(b, KR_CAP_PROMPT)) && *b->want->prompt == '-')
-		return kr_fail(b->err, KR_E_CONFIG, "harness '%s' would take an instruction that begins with '-' for an option",
-			b->harness->id);
+		return kr_fail(b->err, KR_E_CONFIG,
+			"harness '%s' would take an instruction that begins with '-' for an option", b->harness->id);
 
 	for (size_t i = 0; i < KR_COUNT(texts); i++)
 		if (!kr_text_is_utf8(texts[i], strlen(texts[i])))
@@ -554,7 +561,8 @@ add_argv(struct build *b)
 	const struct filling with = { .value = b->want->resume };
 
 	kr_strs_add(b->arena, &b->argv, b->harness->command);
-	if (add_words(b, resume && resume->command.n ? &resume->command : &b->harness->subcommand, &with, &b->argv) < 0)
+	if (add_words(
+			b, resume && resume->command.n ? &resume->command : &b->harness->subcommand, &with, &b->argv) < 0)
 		return -1;
 	for (size_t i = 0; i < b->harness->cap_count; i++)
 		if (add_cap(b, &b->harness->caps[i]) < 0)

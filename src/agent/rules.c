@@ -1,9 +1,11 @@
 /*
- * Files of rules; see rules.h. Written from the documentation of both CLIs and never run with either, so they say more
- * than should be needed: every tool by name beside the rule for all, and what switches rules off as not switched.
+ * Files of rules; see rules.h. Written from the documentation of both CLIs and never run with either, so they
+ * say more than should be needed: every tool by name beside the rule for all, and what switches rules off as
+ * not switched.
  *
  *     opencode    permission: {tool: "allow" | "deny"}, the last that matches holds; "*" stands first
- *     amp         amp.permissions: [{tool, action: "allow" | "reject"}], the first that matches holds; "*" stands last
+ *     amp         amp.permissions: [{tool, action: "allow" | "reject"}], the first that matches holds; "*"
+ * stands last
  */
 #include "agent/rules.h"
 
@@ -62,7 +64,8 @@ is_allowed(const struct rules *r, const struct kr_tool_name *tool)
 	return !r->policy->has_allowed_tools || kr_strs_has(allowed, tool->cli) || all_of(&tool->policy, allowed);
 }
 
-/* A name of the policy's that stands for none of the harness's tools: one that it calls the same, or has not. */
+/* A name of the policy's that stands for none of the harness's tools: one that it calls the same, or has not.
+ */
 static bool
 is_own(const struct rules *r, const char *name)
 {
@@ -102,14 +105,15 @@ add_opencode(const char *tool, bool is_allowed, struct kr_buf *out)
 	kr_buf_adds(out, is_allowed ? ":\"allow\"" : ":\"deny\"");
 }
 
-/* NULL: too long. Its two guards are not tools, and would ask: what lies outside is the walls' to keep. Its questions have nobody who
- * answers. */
+/* NULL: too long. Its two guards are not tools, and would ask: what lies outside is the walls' to keep. Its
+ * questions have nobody who answers. */
 static const char *
 opencode_permission(struct kr_arena *arena, const struct rules *r)
 {
 	kr_auto_buf struct kr_buf out = KR_BUF(RULES_BYTES);
 
-	kr_buf_addf(&out, "{\"*\":\"%s\",\"external_directory\":\"allow\",\"doom_loop\":\"allow\",\"question\":\"deny\"",
+	kr_buf_addf(&out,
+		"{\"*\":\"%s\",\"external_directory\":\"allow\",\"doom_loop\":\"allow\",\"question\":\"deny\"",
 		r->policy->has_allowed_tools ? "deny" : "allow");
 	add_rules(r, add_opencode, &out);
 	kr_buf_adds(&out, "}");
@@ -133,8 +137,10 @@ amp_settings(struct kr_arena *arena, const struct rules *r)
 
 	kr_buf_adds(&out, "{\"amp.permissions\":[");
 	add_rules(r, add_amp, &out);
-	kr_buf_addf(&out, "{\"tool\":\"*\",\"action\":\"%s\"}]", r->policy->has_allowed_tools ? "reject" : "allow");
-	kr_buf_adds(&out, ",\"amp.dangerouslyAllowAll\":false,\"amp.mcpServers\":{},\"amp.updates.mode\":\"disabled\"}\n");
+	kr_buf_addf(
+		&out, "{\"tool\":\"*\",\"action\":\"%s\"}]", r->policy->has_allowed_tools ? "reject" : "allow");
+	kr_buf_adds(&out,
+		",\"amp.dangerouslyAllowAll\":false,\"amp.mcpServers\":{},\"amp.updates.mode\":\"disabled\"}\n");
 	return out.overflow ? NULL : kr_arena_dup_n(arena, out.data, out.len);
 }
 
@@ -148,14 +154,17 @@ kr_agent_rules(struct kr_arena *arena, const struct kr_harness *harness, const s
 	struct kr_agent_file *file = kr_arena_new(arena, struct kr_agent_file);
 
 	if (!text)
-		return kr_fail(err, KR_E_LIMIT, "the rules of harness '%s' are longer than %d bytes", harness->id, RULES_BYTES);
+		return kr_fail(
+			err, KR_E_LIMIT, "the rules of harness '%s' are longer than %d bytes", harness->id, RULES_BYTES);
 	*file = (struct kr_agent_file){ .name = "amp.json", .text = text };
 	launch->files = file;
 	launch->file_count = 1;
 	if (is_amp)
 		return 0;
 	*file = (struct kr_agent_file){ .name = "opencode.json",
-		.text = kr_arena_printf(arena, "{\"permission\":%s,\"share\":\"disabled\",\"autoupdate\":false}\n", text) };
-	launch->env[launch->env_count++] = (struct kr_env_literal){ .name = "OPENCODE_PERMISSION", .value = text };
+		.text = kr_arena_printf(
+			arena, "{\"permission\":%s,\"share\":\"disabled\",\"autoupdate\":false}\n", text) };
+	launch->env[launch->env_count++] =
+		(struct kr_env_literal){ .name = "OPENCODE_PERMISSION", .value = text };
 	return 0;
 }

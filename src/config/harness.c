@@ -1,10 +1,12 @@
 /*
- * Harnesses: from the YAML of one to its capabilities, and from an id to its YAML and what harnesses.yaml says.
+ * Harnesses: from the YAML of one to its capabilities, and from an id to its YAML and what harnesses.yaml
+ * says.
  *
- * The tables of schema.c check keys and types. What is checked here is what would only be found at a launch, or never:
- * a placeholder that nobody fills, a value that reaches the CLI nowhere, a list that a hook is to keep and no hook is
- * there. A harness file decides which words start a program inside the walls, and which calls reach kraft, so a
- * mistake in one is refused and never guessed at. It is a person's, never a worker's: it lies in the configuration.
+ * The tables of schema.c check keys and types. What is checked here is what would only be found at a launch,
+ * or never: a placeholder that nobody fills, a value that reaches the CLI nowhere, a list that a hook is to
+ * keep and no hook is there. A harness file decides which words start a program inside the walls, and which
+ * calls reach kraft, so a mistake in one is refused and never guessed at. It is a person's, never a worker's:
+ * it lies in the configuration.
  */
 #include "config/harness.h"
 
@@ -112,7 +114,9 @@ kr_fault_hook(const char *text)
 const char *
 kr_fault_rules(const char *text)
 {
-	return strcmp(text, "amp") == 0 || strcmp(text, "opencode") == 0 ? NULL : "is no form of rules that kraft writes";
+	return strcmp(text, "amp") == 0 || strcmp(text, "opencode") == 0
+			   ? NULL
+			   : "is no form of rules that kraft writes";
 }
 
 /* 64: as long as a version that a program prints is read (agent/version.c). */
@@ -266,7 +270,7 @@ check_args(struct kr_config *c, const struct kr_yaml_node *node, const struct kr
 	if (takes && !(seen & takes)) {
 		kr_config_fail(c, args, "the 'args' of '%s' hold nothing that stands for its value", name);
 		return kr_hint(c->err, "such as {%s}",
-			placeholder_names[takes & BIT(CSV)		 ? KR_PLACEHOLDER_CSV
+			placeholder_names[takes & BIT(CSV)       ? KR_PLACEHOLDER_CSV
 							  : takes & BIT(COMMAND) ? KR_PLACEHOLDER_COMMAND
 													 : KR_PLACEHOLDER_VALUE]);
 	}
@@ -319,18 +323,21 @@ check_mode(struct kr_config *c, const struct kr_yaml_node *node, const struct kr
 
 	for (size_t i = 0; i < KR_COUNT(keys); i++)
 		if (!takes_value(cap, modes[i])) {
-			kr_config_fail(c, kr_yaml_get(node, keys[i]), "'%s' of '%s' is not among its 'values'", modes[i], keys[i]);
+			kr_config_fail(
+				c, kr_yaml_get(node, keys[i]), "'%s' of '%s' is not among its 'values'", modes[i], keys[i]);
 			return kr_hint(c->err, "add it there, or take another");
 		}
 	return 0;
 }
 
 int
-kr_capability_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_capability_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct kr_harness *harness = target;
 	int kind = find_name(capability_names, KR_CAP_COUNT, key->name, strlen(key->name));
-	struct reading reading = { .cap = { .kind = (enum kr_capability)kind, .mark = kr_config_mark(node->key) } };
+	struct reading reading = { .cap = {
+								   .kind = (enum kr_capability)kind, .mark = kr_config_mark(node->key) } };
 	struct kr_cap *cap = &reading.cap;
 
 	KR_BUG_IF(kind < 0);
@@ -345,7 +352,8 @@ kr_capability_read(struct kr_config *c, const struct kr_key *key, const struct k
 }
 
 int
-kr_capabilities_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_capabilities_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct kr_harness *harness = target;
 
@@ -376,14 +384,16 @@ kr_requires_read(struct kr_config *c, const struct kr_key *key, const struct kr_
 }
 
 int
-kr_config_dir_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_config_dir_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	(void)key;
 	return kr_section_read(c, KR_IN_CONFIG_DIR, node, target);
 }
 
 int
-kr_harness_env_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_harness_env_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct kr_harness *harness = target;
 	unsigned seen = 0;
@@ -394,8 +404,10 @@ kr_harness_env_read(struct kr_config *c, const struct kr_key *key, const struct 
 		const char *fault = kr_fault_env_name(value->key->text);
 
 		if (fault)
-			return kr_config_fail(c, value->key, "'%s' in 'env' %s", kr_config_quote(c, value->key->text), fault);
-		if (kr_config_want(c, value, value->key->text, KR_KEY_STRING) < 0 || check_text(c, value, 0, &seen) < 0)
+			return kr_config_fail(
+				c, value->key, "'%s' in 'env' %s", kr_config_quote(c, value->key->text), fault);
+		if (kr_config_want(c, value, value->key->text, KR_KEY_STRING) < 0 ||
+			check_text(c, value, 0, &seen) < 0)
 			return -1;
 		harness->env[harness->env_count++] = (struct kr_env_literal){
 			.name = value->key->text, .value = value->text, .mark = kr_config_mark(value->key)
@@ -427,7 +439,8 @@ read_list(struct kr_config *c, const struct kr_yaml_node *value, const char *(*f
 }
 
 int
-kr_tool_names_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_tool_names_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct kr_harness *harness = target;
 
@@ -460,14 +473,14 @@ check_vias(struct kr_config *c, const struct kr_harness *harness)
 {
 	for (size_t i = 0; i < harness->cap_count; i++) {
 		const struct kr_cap *cap = &harness->caps[i];
-		const char *missing = cap->via == KR_VIA_HOOK && !harness->hook		? "permission_hook"
+		const char *missing = cap->via == KR_VIA_HOOK && !harness->hook     ? "permission_hook"
 							  : cap->via == KR_VIA_RULES && !harness->rules ? "permission_rules"
 																			: NULL;
 
 		if (!missing)
 			continue;
-		kr_config_fail(c, kr_yaml_get(cap_node(c, cap->kind), "via"), "'%s' goes by '%s', and the harness has none",
-			kr_capability_name(cap->kind), missing);
+		kr_config_fail(c, kr_yaml_get(cap_node(c, cap->kind), "via"),
+			"'%s' goes by '%s', and the harness has none", kr_capability_name(cap->kind), missing);
 		return kr_hint(c->err, "write '%s:' at the top, with whose form it has", missing);
 	}
 	return 0;
@@ -489,7 +502,8 @@ check_hook(struct kr_config *c, const struct kr_harness *harness)
 		return kr_hint(c->err, "write 'permission_hook: codex' at the top");
 	}
 	if (harness->unhooked.n && !harness->hook && !harness->rules)
-		return kr_config_fail(c, unhooked->key, "'unhooked_tools' is without effect: there is neither hook nor rules");
+		return kr_config_fail(
+			c, unhooked->key, "'unhooked_tools' is without effect: there is neither hook nor rules");
 	return 0;
 }
 
@@ -515,10 +529,12 @@ check_container_mode(struct kr_config *c, const struct kr_harness *harness)
 	const struct kr_cap *mode = kr_harness_cap(harness, KR_CAP_PERMISSION_MODE);
 	const struct kr_yaml_node *node = kr_yaml_get(c->doc->root, "container_permission_mode");
 
-	if (!harness->container_permission_mode || (mode && takes_value(mode, harness->container_permission_mode)))
+	if (!harness->container_permission_mode ||
+		(mode && takes_value(mode, harness->container_permission_mode)))
 		return 0;
 	if (!mode)
-		return kr_config_fail(c, node->key, "'container_permission_mode' lacks the capability 'permission_mode'");
+		return kr_config_fail(
+			c, node->key, "'container_permission_mode' lacks the capability 'permission_mode'");
 	return kr_config_fail(
 		c, node, "'%s' is not among the values of 'permission_mode'", harness->container_permission_mode);
 }
@@ -549,8 +565,8 @@ read_harness(struct kr_config *c, const char *id, struct kr_harness *out)
 }
 
 int
-kr_harness_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *id, const char *text,
-	size_t len, struct kr_harness *out, struct kr_error *err)
+kr_harness_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *id,
+	const char *text, size_t len, struct kr_harness *out, struct kr_error *err)
 {
 	struct kr_harness harness = { .file = kr_arena_dup(arena, file),
 		.text = kr_arena_dup_n(arena, text, len),
@@ -562,7 +578,8 @@ kr_harness_parse(struct kr_arena *arena, const struct kr_places *places, const c
 		.arena = arena, .doc = &doc, .files = KR_IN_HARNESS_FILE, .places = places, .err = err
 	};
 
-	if (kr_config_parse(&c, harness.file, harness.text, len, &doc, BEGIN) < 0 || read_harness(&c, id, &harness) < 0)
+	if (kr_config_parse(&c, harness.file, harness.text, len, &doc, BEGIN) < 0 ||
+		read_harness(&c, id, &harness) < 0)
 		return -1;
 	harness.provider = harness.id;
 	if (!harness.version.n)
@@ -593,7 +610,8 @@ kr_harness_defaults_read(
 }
 
 int
-kr_harnesses_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_harnesses_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct entries *entries = target;
 
@@ -645,7 +663,8 @@ load_entries(struct kr_config *c, struct entries *out)
 
 	if (!file)
 		return kr_fail(c->err, KR_E_LIMIT, "the path of '%s' is too long", c->places->config_dir);
-	if (kr_config_load(c->arena, file, "no agent is started until it can be read", &bytes, &n, &is_missing, c->err) < 0)
+	if (kr_config_load(
+			c->arena, file, "no agent is started until it can be read", &bytes, &n, &is_missing, c->err) < 0)
 		return -1;
 	return parse_entries(c, file, bytes, n, out);
 }
@@ -688,8 +707,8 @@ fail_unknown(struct kr_config *c, const struct entry *entry, const char *id)
 }
 
 int
-kr_harness_load(struct kr_arena *arena, const struct kr_places *places, const char *id, struct kr_harness *out,
-	struct kr_error *err)
+kr_harness_load(struct kr_arena *arena, const struct kr_places *places, const char *id,
+	struct kr_harness *out, struct kr_error *err)
 {
 	struct entries entries = { 0 };
 	struct kr_config c = { .arena = arena, .places = places, .err = err };
@@ -703,8 +722,8 @@ kr_harness_load(struct kr_arena *arena, const struct kr_places *places, const ch
 		return -1;
 	entry = find_entry(&entries, id);
 	provider = entry ? entry->says.provider : id;
-	if (kr_config_find(arena, places, KIND, provider, "this harness is not started until it can be read", &file,
-			&bytes, &n, &is_missing, err) < 0)
+	if (kr_config_find(arena, places, KIND, provider, "this harness is not started until it can be read",
+			&file, &bytes, &n, &is_missing, err) < 0)
 		return -1;
 	if (is_missing)
 		return fail_unknown(&c, entry, id);
@@ -717,7 +736,8 @@ kr_harness_load(struct kr_arena *arena, const struct kr_places *places, const ch
 }
 
 int
-kr_harness_ids(struct kr_arena *arena, const struct kr_places *places, struct kr_strs *out, struct kr_error *err)
+kr_harness_ids(
+	struct kr_arena *arena, const struct kr_places *places, struct kr_strs *out, struct kr_error *err)
 {
 	struct entries entries = { 0 };
 	struct kr_config c = { .arena = arena, .places = places, .err = err };

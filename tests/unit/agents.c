@@ -1,7 +1,7 @@
 /*
- * agent: how each CLI is launched. tests/golden/agents/<harness>.golden has its words, input, variables and files for
- * a dozen policies, or the refusal; their diff is read as a change of what keeps a tool from running. Beside them: what
- * must hold for every harness, whatever its file says.
+ * agent: how each CLI is launched. tests/golden/agents/<harness>.golden has its words, input, variables and
+ * files for a dozen policies, or the refusal; their diff is read as a change of what keeps a tool from
+ * running. Beside them: what must hold for every harness, whatever its file says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,10 @@ static const struct sample samples[] = {
 	{ .name = "allowed and denied", .allowed = "Read Bash WebFetch", .deny = "Bash" },
 	{ .name = "denied", .deny = "Bash WebFetch mcp__forge__merge" },
 	{ .name = "asked for", .ask = "Bash" },
-	{ .name = "asked for, but denied or not allowed", .allowed = "Read", .deny = "Bash", .ask = "Bash Write" },
+	{ .name = "asked for, but denied or not allowed",
+		.allowed = "Read",
+		.deny = "Bash",
+		.ask = "Bash Write" },
 	{ .name = "a search is denied", .deny = "WebSearch" },
 	{ .name = "a grant beside a list without Bash", .allowed = "Read Edit", .grants = GRANT(COMMIT) },
 	{ .name = "grants", .grants = GRANT(COMMIT) | GRANT(PUSH) },
@@ -198,9 +201,11 @@ lists(const char *csv, const char *name)
 	return false;
 }
 
-/* Whether this launch keeps the CLI from running a tool that is called `tool` in the policy, and `own` by the CLI. */
+/* Whether this launch keeps the CLI from running a tool that is called `tool` in the policy, and `own` by the
+ * CLI. */
 static bool
-keeps_from(const struct kr_harness *harness, const struct kr_agent_launch *launch, const char *tool, const char *own)
+keeps_from(
+	const struct kr_harness *harness, const struct kr_agent_launch *launch, const char *tool, const char *own)
 {
 	const struct kr_cap *deny = kr_harness_cap(harness, KR_CAP_DENY_TOOLS);
 	const char *tools = word_behind(launch, "--tools");
@@ -211,7 +216,8 @@ keeps_from(const struct kr_harness *harness, const struct kr_agent_launch *launc
 		KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 
 		if (strstr(launch->files[i].text, kr_arena_printf(&arena, "\"%s\":\"deny\"", own)) ||
-			strstr(launch->files[i].text, kr_arena_printf(&arena, "{\"tool\":\"%s\",\"action\":\"reject\"}", own)))
+			strstr(launch->files[i].text,
+				kr_arena_printf(&arena, "{\"tool\":\"%s\",\"action\":\"reject\"}", own)))
 			return true;
 	}
 	return lists(word_behind(launch, "--disallowedTools"), tool) || (tools && !lists(tools, tool));
@@ -222,9 +228,9 @@ a_tool_that_is_not_allowed_is_kept_from_running_or_nothing_is_launched_CHN_11(vo
 {
 	static const struct {
 		const char *id, *bash, *edit; /* as the CLI calls them; NULL: it is never told, so it never starts */
-	} clis[] = { { "claude", "Bash", "Edit" }, { "codex", "shell", "apply_patch" }, { "opencode", "bash", "edit" },
-		{ "amp", "Bash", "edit_file" }, { "gemini", NULL, NULL }, { "antigravity", NULL, NULL },
-		{ "cursor", NULL, NULL } };
+	} clis[] = { { "claude", "Bash", "Edit" }, { "codex", "shell", "apply_patch" },
+		{ "opencode", "bash", "edit" }, { "amp", "Bash", "edit_file" }, { "gemini", NULL, NULL },
+		{ "antigravity", NULL, NULL }, { "cursor", NULL, NULL } };
 	static const struct sample deny = { .deny = "Bash Edit" }, allow = { .allowed = "Read" },
 							   other = { .deny = "WebFetch" }, none = { 0 };
 
@@ -263,7 +269,8 @@ a_tool_that_is_not_allowed_is_kept_from_running_or_nothing_is_launched_CHN_11(vo
 static void
 no_file_of_a_workers_weakens_the_gate_CFG_03(void **state)
 {
-	static const char server[] = "{\"mcpServers\":{\"kraft\":{\"type\":\"http\",\"url\":\"http://kraft/mcp\"}}}";
+	static const char server[] =
+		"{\"mcpServers\":{\"kraft\":{\"type\":\"http\",\"url\":\"http://kraft/mcp\"}}}";
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(samples); i++) {
@@ -278,7 +285,8 @@ no_file_of_a_workers_weakens_the_gate_CFG_03(void **state)
 			assert_string_equal(word_behind(&made, "--setting-sources"), "");
 			assert_true(has_word(&made, "--strict-mcp-config"));
 			assert_string_equal(word_behind(&made, "--mcp-config"), server);
-			assert_string_equal(word_behind(&made, "--permission-prompt-tool"), "mcp__kraft__permission_request");
+			assert_string_equal(
+				word_behind(&made, "--permission-prompt-tool"), "mcp__kraft__permission_request");
 			assert_string_equal(word_behind(&made, "--permission-mode"), "default");
 			assert_true(lists(word_behind(&made, "--disallowedTools"), "Monitor"));
 		}
@@ -290,9 +298,9 @@ no_file_of_a_workers_weakens_the_gate_CFG_03(void **state)
 			assert_true(has_word(&made, "allow_login_shell=false"));
 			assert_true(has_word(&made, "web_search=\"disabled\""));
 			assert_true(has_word(&made, "sandbox_mode=\"danger-full-access\"")); /* CTR-08 */
-			assert_true(has_word(&made,
-				"hooks.PreToolUse=[{matcher=\"*\",hooks=[{type=\"command\",command=\"/opt/kraft/bin/kraft admin "
-				"permission-hook codex\",timeout=86400}]}]"));
+			assert_true(has_word(&made, "hooks.PreToolUse=[{matcher=\"*\",hooks=[{type=\"command\",command="
+										"\"/opt/kraft/bin/kraft admin "
+										"permission-hook codex\",timeout=86400}]}]"));
 		}
 	}
 }
@@ -302,8 +310,8 @@ static void
 the_mode_inside_of_walls_stands_in_place_of_the_usual_one_CTR_08(void **state)
 {
 	static const struct sample cases[] = { { 0 }, { .mode = "workspace-write" }, { .mode = "read-only" } };
-	static const char *const want[] = { "sandbox_mode=\"danger-full-access\"", "sandbox_mode=\"danger-full-access\"",
-		"sandbox_mode=\"read-only\"" };
+	static const char *const want[] = { "sandbox_mode=\"danger-full-access\"",
+		"sandbox_mode=\"danger-full-access\"", "sandbox_mode=\"read-only\"" };
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(cases); i++) {
@@ -323,7 +331,8 @@ a_harness_is_only_started_where_it_may_be(void **state)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	static const struct sample none = { 0 };
-	struct kr_policy_layer walls = { .sandbox.kind = KR_SANDBOX_DOCKER, .sandbox.unrestricted_network = true };
+	struct kr_policy_layer walls = { .sandbox.kind = KR_SANDBOX_DOCKER,
+		.sandbox.unrestricted_network = true };
 	struct kr_policy policy = { .has_allowed_harnesses = true };
 	struct kr_agent_launch made;
 	struct kr_harness harness;
@@ -400,7 +409,8 @@ values_stay_values(void **state)
 static void
 odd_names_and_ids_are_refused(void **state)
 {
-	static const char *const tools[] = { "", "-p", "a b", "Bash(git *)", "a,b", "a\"b", "*", ".", "\xc3\xa9" };
+	static const char *const tools[] = { "", "-p", "a b", "Bash(git *)", "a,b", "a\"b", "*", ".",
+		"\xc3\xa9" };
 	static const char *const ids[] = { "", "-1", "a b", "a/b", "a\"b", "--last" };
 	static const char *const keys[] = { "a\"b", "a\\b", "a\nb", "a b", "{", "" };
 
@@ -410,7 +420,8 @@ odd_names_and_ids_are_refused(void **state)
 			KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 			static const struct sample none = { 0 };
 			struct kr_policy policy = { .has_allowed_tools = list == 0 };
-			struct kr_strs *const lists_of[] = { &policy.allowed_tools, &policy.deny_tools, &policy.ask_tools };
+			struct kr_strs *const lists_of[] = { &policy.allowed_tools, &policy.deny_tools,
+				&policy.ask_tools };
 			struct kr_agent_launch made;
 			struct kr_harness harness;
 			struct kr_error err = { 0 };
@@ -437,9 +448,10 @@ odd_names_and_ids_are_refused(void **state)
 static void
 a_tool_that_a_hook_never_sees_refuses_the_launch(void **state)
 {
-	static const char text[] = TOP "capabilities: {prompt: {via: stdin}, context: {via: prompt}, usage: {reader: none}, "
-								   "permission_hook: {args: ['{command}']}, deny_tools: {via: hook}, allowed_tools: {via: "
-								   "hook}, ask_tools: {via: hook}}\npermission_hook: codex\nunhooked_tools: [Web]\n";
+	static const char text[] =
+		TOP "capabilities: {prompt: {via: stdin}, context: {via: prompt}, usage: {reader: none}, "
+			"permission_hook: {args: ['{command}']}, deny_tools: {via: hook}, allowed_tools: {via: "
+			"hook}, ask_tools: {via: hook}}\npermission_hook: codex\nunhooked_tools: [Web]\n";
 	static const struct {
 		struct sample want;
 		const char *refused;
@@ -464,7 +476,8 @@ a_tool_that_a_hook_never_sees_refuses_the_launch(void **state)
 
 		parse(&arena, text, &harness);
 		make_policy(&arena, &cases[i].want, &policy);
-		assert_int_equal(launch(&arena, &harness, &cases[i].want, &policy, &made, &err), cases[i].refused ? -1 : 0);
+		assert_int_equal(
+			launch(&arena, &harness, &cases[i].want, &policy, &made, &err), cases[i].refused ? -1 : 0);
 		if (cases[i].refused)
 			assert_non_null(strstr(err.message, cases[i].refused));
 	}
@@ -474,8 +487,9 @@ a_tool_that_a_hook_never_sees_refuses_the_launch(void **state)
 static void
 allowed_tools_as_words_keep_no_list(void **state)
 {
-	static const char text[] = TOP "capabilities: {prompt: {via: stdin}, context: {via: prompt}, usage: {reader: none}, "
-								   "allowed_tools: {args: [--allow, '{csv}']}%s}\n";
+	static const char text[] =
+		TOP "capabilities: {prompt: {via: stdin}, context: {via: prompt}, usage: {reader: none}, "
+			"allowed_tools: {args: [--allow, '{csv}']}%s}\n";
 	static const struct sample sample = { .allowed = "Read" };
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	struct kr_agent_launch made;

@@ -1,4 +1,5 @@
-/* config: harnesses. What is read, every mistake with its place, the shipped ones, and what harnesses.yaml says. */
+/* config: harnesses. What is read, every mistake with its place, the shipped ones, and what harnesses.yaml
+ * says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -53,7 +54,8 @@ the_least_is_taken(void **state)
 }
 
 static const char whole[] =
-	"id: whole\nkind: cli\ncommand: ~/bin/agent\nsubcommand: [go]\nversion: [version, --short]\nmin_version: '1.20'\n"
+	"id: whole\nkind: cli\ncommand: ~/bin/agent\nsubcommand: [go]\nversion: [version, --short]\nmin_version: "
+	"'1.20'\n"
 	"capabilities:\n"
 	"  model: {args: ['--model={value}'], values: [a, b]}\n"
 	"  prompt: {args: [-p, '{value}']}\n"
@@ -134,7 +136,8 @@ static const struct mistake {
 	{ "", 1, 1, "the file is empty", "begin it with 'id:'" },
 	{ TOP, 1, 1, "'capabilities' is missing in the harness", "what it can be told" },
 	{ "id: x\nkind: gui\n", 2, 7, "'gui' of 'kind' is no kind of harness that this kraft starts", "cli" },
-	{ "id: y\nkind: cli\ncommand: x\ncapabilities: {prompt: {via: stdin}, usage: {reader: none}, context: {via: prompt}}\n",
+	{ "id: y\nkind: cli\ncommand: x\ncapabilities: {prompt: {via: stdin}, usage: {reader: none}, context: "
+	  "{via: prompt}}\n",
 		1, 5, "the harness 'y' stands in the file of 'x'", "the file's name" },
 	{ "id: x\nkind: cli\ncommand: bin/x\n", 3, 10, "depends on where kraft is called", "absolute path" },
 	{ "id: x\nkind: cli\ncommand: ~/.kraft/run/x\n", 3, 10, "lies where workers write", "another program" },
@@ -149,30 +152,38 @@ static const struct mistake {
 	{ LEAST "config_dir: {env: A, keep: [../a]}\n", 8, 29, "is not the name of a directory in it", "" },
 	{ LEAST "args: [x]\n", 8, 1, "unknown key 'args' in the harness", "'args' belongs inside a capability" },
 	{ LEAST "  model: {args: []}\n", 8, 10, "'model' has no 'args', so nobody would be told", "" },
-	{ LEAST "  model: {args: [--model]}\n", 8, 17, "the 'args' of 'model' hold nothing that stands for its value",
-		"{value}" },
-	{ LEAST "  deny_tools: {args: ['{value}']}\n", 8, 23, "nothing stands for '{value}' here", "kraft-harness(5)" },
+	{ LEAST "  model: {args: [--model]}\n", 8, 17,
+		"the 'args' of 'model' hold nothing that stands for its value", "{value}" },
+	{ LEAST "  deny_tools: {args: ['{value}']}\n", 8, 23, "nothing stands for '{value}' here",
+		"kraft-harness(5)" },
 	{ LEAST "  deny_tools: {args: [no]}\n", 8, 22, "hold nothing that stands for its value", "{csv}" },
 	{ LEAST "  model: {args: ['{vlaue}']}\n", 8, 18, "nothing stands for '{vlaue}' here", "" },
 	{ LEAST "  structured_log: {args: ['{value}']}\n", 8, 27, "nothing stands for '{value}' here", "" },
 	{ CAPS "  prompt: {via: stdin, args: ['{value}']}\n", 7, 31, "nothing stands for '{value}' here", "" },
 	{ CAPS "  prompt: {via: hook}\n", 7, 17, "'hook' is no way for 'prompt'", "via: args, stdin" },
 	{ CAPS "  prompt: {args: [x]}\n", 7, 18, "hold nothing that stands for its value", "{value}" },
-	{ LEAST "  deny_tools: {via: hook}\n", 8, 21, "'deny_tools' goes by 'permission_hook', and the harness has none",
+	{ LEAST "  deny_tools: {via: hook}\n", 8, 21,
+		"'deny_tools' goes by 'permission_hook', and the harness has none", "at the top" },
+	{ LEAST "  allowed_tools: {via: rules}\n", 8, 24, "'allowed_tools' goes by 'permission_rules'",
 		"at the top" },
-	{ LEAST "  allowed_tools: {via: rules}\n", 8, 24, "'allowed_tools' goes by 'permission_rules'", "at the top" },
 	{ LEAST "  deny_tools: {via: hook, args: ['{csv}']}\n", 8, 34, "nothing stands for '{csv}' here", "" },
-	{ LEAST "  deny_tools: {via: hook, args: [x]}\n", 8, 33, "'deny_tools' goes another way", "take 'args' away" },
-	{ LEAST "permission_hook: codex\n", 8, 1, "'permission_hook' is not among the capabilities", "write the words" },
+	{ LEAST "  deny_tools: {via: hook, args: [x]}\n", 8, 33, "'deny_tools' goes another way",
+		"take 'args' away" },
+	{ LEAST "permission_hook: codex\n", 8, 1, "'permission_hook' is not among the capabilities",
+		"write the words" },
 	{ LEAST "permission_hook: claude\n", 8, 18, "is no hook that kraft answers", "codex or cursor" },
 	{ LEAST "permission_rules: codex\n", 8, 19, "is no form of rules that kraft writes", "amp or opencode" },
-	{ LEAST "  permission_hook: {args: ['{command}']}\n", 8, 3, "no hook is named that kraft answers", "at the top" },
-	{ LEAST "  permission_hook: {args: [x]}\n", 8, 27, "hold nothing that stands for its value", "{command}" },
+	{ LEAST "  permission_hook: {args: ['{command}']}\n", 8, 3, "no hook is named that kraft answers",
+		"at the top" },
+	{ LEAST "  permission_hook: {args: [x]}\n", 8, 27, "hold nothing that stands for its value",
+		"{command}" },
 	{ LEAST "  permission_hook: {args: ['{command}'], trust: ['{key}']}\npermission_hook: codex\n", 8, 49,
 		"'trust' must hold {key} and {hash}", "" },
 	{ LEAST "unhooked_tools: [Web]\n", 8, 1, "'unhooked_tools' is without effect", "" },
-	{ LEAST "  ask_tools: {args: ['{csv}']}\n", 8, 3, "'ask_tools' lacks 'approval_channel'", "nobody to ask" },
-	{ LEAST "  approval_channel: {args: [x]}\n", 8, 3, "'approval_channel' lacks 'mcp_config'", "its server" },
+	{ LEAST "  ask_tools: {args: ['{csv}']}\n", 8, 3, "'ask_tools' lacks 'approval_channel'",
+		"nobody to ask" },
+	{ LEAST "  approval_channel: {args: [x]}\n", 8, 3, "'approval_channel' lacks 'mcp_config'",
+		"its server" },
 	{ LEAST "  resume: {args: ['{value}'], command: ['{value}']}\n", 8, 31, "exclude each other", "" },
 	{ LEAST "  resume: {command: [on]}\n", 8, 21, "nothing that stands for the conversation", "{value}" },
 	{ LEAST "  resume: {}\n", 8, 11, "'resume' has no 'args'", "" },
@@ -272,7 +283,8 @@ remove_place(const struct place *p)
 static void
 seven_come_with_kraft_and_load(void **state)
 {
-	static const char *const shipped[] = { "amp", "antigravity", "claude", "codex", "cursor", "gemini", "opencode" };
+	static const char *const shipped[] = { "amp", "antigravity", "claude", "codex", "cursor", "gemini",
+		"opencode" };
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	struct kr_error err = { 0 };
 	struct kr_strs ids = { 0 };
@@ -305,7 +317,8 @@ a_file_takes_the_shipped_ones_place_whole(void **state)
 	(void)state;
 	make_place(&p);
 	write_file(&p, "harnesses/claude.yaml",
-		"id: claude\nkind: cli\ncommand: mine\ncapabilities: {prompt: {via: stdin}, context: {via: prompt}, usage: "
+		"id: claude\nkind: cli\ncommand: mine\ncapabilities: {prompt: {via: stdin}, context: {via: prompt}, "
+		"usage: "
 		"{reader: none}}\n");
 	assert_int_equal(kr_harness_load(&arena, &p.places, "claude", &harness, &err), 0);
 	assert_string_equal(harness.command, "mine");
@@ -396,7 +409,8 @@ a_wrong_harnesses_yaml_starts_nothing(void **state)
 			err.place.column != cases[i].column)
 			fail_msg("%s: got %u:%u: %s", cases[i].text, err.place.line, err.place.column, err.message);
 		assert_int_equal(kr_harness_ids(&arena, &p.places, &ids, &err), -1);
-		assert_int_equal(kr_harnesses_check(&arena, &p.places, "f", cases[i].text, strlen(cases[i].text), NULL), -1);
+		assert_int_equal(
+			kr_harnesses_check(&arena, &p.places, "f", cases[i].text, strlen(cases[i].text), NULL), -1);
 	}
 	write_file(&p, "harnesses.yaml", "# nothing\n");
 	{
