@@ -40,8 +40,8 @@ kr_repos_json(const struct kr_repos *repos)
 
 /* ---- chains ---- */
 
-static json_t *
-error_json(const struct kr_error *err)
+json_t *
+kr_error_json(const struct kr_error *err)
 {
 	json_t *object = json_object();
 
@@ -67,7 +67,7 @@ chain_json(struct kr_arena *arena, const struct kr_places *places, const char *i
 		json_object_set_new(object, "file", json_string(chain.file));
 		json_object_set_new(object, "description", string_or_null(chain.description));
 	} else {
-		json_object_set_new(object, "error", error_json(&why));
+		json_object_set_new(object, "error", kr_error_json(&why));
 	}
 	return object;
 }

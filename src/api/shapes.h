@@ -6,6 +6,8 @@
 
 #include "config/config.h"
 
+/* {"code", "message", "hint", "line", "column"}: why a file does not load. */
+json_t *kr_error_json(const struct kr_error *err);
 json_t *kr_repo_json(const struct kr_repo *repo);
 /* {"file", "repos", "warnings"} */
 json_t *kr_repos_json(const struct kr_repos *repos);

@@ -55,6 +55,7 @@
 	X(admin_reload)    \
 	X(admin_doctor)    \
 	X(admin_chains)    \
+	X(admin_harnesses) \
 	X(admin_notify)    \
 	X(admin_prune)     \
 	X(admin_password)  \
