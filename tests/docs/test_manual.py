@@ -108,6 +108,8 @@ def keys(sections):
     """The keys of some sections, from the rows of the table of keys."""
     table = read("src/config/schema.c")
     found = set(re.findall(r'\{ KR_IN_(?:%s),\s*"([a-z_]+)"' % "|".join(sections), table))
+    if "CAPABILITIES" in sections:
+        found |= set(re.findall(r'^\tCAPABILITY\("([a-z_]+)"', table, re.MULTILINE))
     return found | set(re.findall(r'UNBUILT\((?:%s), "([a-z_]+)"\)' % "|".join(sections), table))
 
 
@@ -118,9 +120,11 @@ def keys_of_macros():
     return set(re.findall(r'"([a-z]+_?[a-z_]*[a-z])", ?KR_KEY|KR_IN_##in, "([a-z_]+)"', macros))
 
 
-def every_key_of_a_chain_and_of_the_policy_is_in_its_page():
+def every_key_of_a_chain_a_harness_and_the_policy_is_in_its_page():
     pages = {
         "man/kraft-chains.5.scd": ["CHAIN", "NODE", "STEP", "TASK", "FIX_LOOP", "RECOVERY"],
+        "man/kraft-harness.5.scd": ["HARNESS", "CAPABILITIES", "CAPABILITY", "REQUIRES", "CONFIG_DIR", "HARNESSES", "HARNESS_ENTRY",
+                                    "HARNESS_DEFAULTS"],
         "man/kraft-notify.yaml.5.scd": ["NOTIFY"],
         "man/kraft-access.yaml.5.scd": ["ACCESS"],
         "man/kraft-policy.yaml.5.scd": ["HOST", "DEFAULT", "DEFAULTS", "FINDINGS", "BUDGET", "ARCHIVE", "MAXIMA"],
@@ -176,7 +180,7 @@ TESTS = [
     the_options_of_every_command_are_in_the_manual,
     the_exit_codes_of_the_manual_are_the_programs,
     exit_codes_that_are_told_elsewhere_exist,
-    every_key_of_a_chain_and_of_the_policy_is_in_its_page,
+    every_key_of_a_chain_a_harness_and_the_policy_is_in_its_page,
     the_reference_of_the_api_is_what_is_printed,
     links_lead_somewhere,
     told_dev_commands_exist,

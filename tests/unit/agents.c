@@ -224,7 +224,7 @@ keeps_from(
 }
 
 static void
-a_tool_that_is_not_allowed_is_kept_from_running_or_nothing_is_launched_CHN_11(void **state)
+a_tool_that_is_not_allowed_is_kept_from_running_or_nothing_is_launched_CTR_08(void **state)
 {
 	static const struct {
 		const char *id, *bash, *edit; /* as the CLI calls them; NULL: it is never told, so it never starts */
@@ -327,7 +327,7 @@ the_mode_inside_of_walls_stands_in_place_of_the_usual_one_CTR_08(void **state)
 }
 
 static void
-a_harness_is_only_started_where_it_may_be(void **state)
+a_harness_is_only_started_where_it_may_be_CHN_10(void **state)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	static const struct sample none = { 0 };
@@ -351,7 +351,7 @@ a_harness_is_only_started_where_it_may_be(void **state)
 	assert_non_null(strstr(err.message, "switched off"));
 
 	policy = (struct kr_policy){ 0 };
-	load(&arena, "cursor", &harness);
+	load(&arena, "cursor", &harness); /* CHN-10 */
 	assert_int_equal(launch(&arena, &harness, &none, &policy, &made, &err), -1);
 	assert_non_null(strstr(err.message, "goes around a proxy"));
 	policy.sandbox = &walls;
@@ -554,10 +554,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_launch_is_what_was_read),
-		cmocka_unit_test(a_tool_that_is_not_allowed_is_kept_from_running_or_nothing_is_launched_CHN_11),
+		cmocka_unit_test(a_tool_that_is_not_allowed_is_kept_from_running_or_nothing_is_launched_CTR_08),
 		cmocka_unit_test(no_file_of_a_workers_weakens_the_gate_CFG_03),
 		cmocka_unit_test(the_mode_inside_of_walls_stands_in_place_of_the_usual_one_CTR_08),
-		cmocka_unit_test(a_harness_is_only_started_where_it_may_be),
+		cmocka_unit_test(a_harness_is_only_started_where_it_may_be_CHN_10),
 		cmocka_unit_test(values_stay_values),
 		cmocka_unit_test(odd_names_and_ids_are_refused),
 		cmocka_unit_test(a_tool_that_a_hook_never_sees_refuses_the_launch),
