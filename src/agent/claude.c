@@ -9,8 +9,9 @@
  *     result            the end of a turn: is_error (subtype is "success" also for errors), total_cost_usd
  * and modelUsage of all turns so far, usage of this one
  *
- * So the last result's sum over modelUsage is what it used, and messages only count that came after it: of a
- * session that was ended in the middle.
+ * So the last result's sum over modelUsage is what it used (2.1.332: and what the conversation had used that
+ * is resumed; 2.1.197 begins with nothing; see kr_agent_usage_since), and messages only count that came after
+ * it: of a session that was ended in the middle.
  */
 #include "agent/reading.h"
 
@@ -91,17 +92,15 @@ static void
 count_result(struct kr_reading *r, const struct kr_json *line)
 {
 	const struct kr_json models = kr_agent_member(line, "modelUsage"), usage = kr_agent_member(line, "usage");
-	struct kr_usage all = { 0 };
+	const struct kr_usage turn = read_usage(&usage, &of_message);
+	struct kr_usage all = { .has_cost = r->ended.has_cost, .cost_micro = r->ended.cost_micro };
 
 	sum_models(&models, &all);
-	if (all.is_known) {
-		all.has_cost = r->ended.has_cost;
-		all.cost_micro = r->ended.cost_micro;
+	kr_agent_usage_add(&r->own, &turn);
+	if (all.is_known)
 		r->ended = all;
-	} else {
-		all = read_usage(&usage, &of_message);
-		kr_agent_usage_add(&r->ended, &all);
-	}
+	else
+		kr_agent_usage_add(&r->ended, &turn);
 	if (kr_agent_member(line, "total_cost_usd").type == KR_JSON_NUMBER) {
 		const double dollars = kr_agent_number(line, "total_cost_usd");
 

@@ -32,6 +32,7 @@ count_turn(struct kr_reading *r, const struct kr_json *line)
 
 	turn.input = beyond((int64_t)kr_agent_number(&u, "input_tokens"), turn.cache_read + turn.cache_write);
 	kr_agent_usage_add(&r->ended, &turn);
+	kr_agent_usage_add(&r->own, &turn);
 }
 
 /* Of an object with a message. */

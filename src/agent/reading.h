@@ -18,6 +18,7 @@ struct kr_message {
 struct kr_reading {
 	struct kr_agent_seen *out;
 	struct kr_agent_clock clock;
+	struct kr_usage own;                     /* of turns that came to their end, added up */
 	struct kr_usage ended;                   /* what turns used that came to their end */
 	struct kr_usage open;                    /* messages since */
 	enum kr_trouble pending;                 /* what stood in its way last, if it never says more */

@@ -328,7 +328,7 @@ kr_render_feed(struct kr_render *r, const char *bytes, size_t n)
 void
 kr_render_end(struct kr_render *r)
 {
-	const struct kr_usage *u = &r->seen.usage;
+	const struct kr_usage *u = &r->seen.usage, *own = &r->seen.own;
 	char cost[48] = "", taken[48] = "";
 
 	r->reading.out = &r->seen;
@@ -342,7 +342,7 @@ kr_render_end(struct kr_render *r)
 	if (r->taken_ms > 0)
 		snprintf(taken, sizeof(taken), ", %.0f s", r->taken_ms / 1000);
 	put_line(r, DIM, "-- %u %s, %lld tokens%s%s", r->turns, r->turns == 1 ? "turn" : "turns",
-		(long long)kr_usage_tokens(u), cost, taken);
+		(long long)kr_usage_tokens(own), cost, taken);
 	flush(r);
 }
 

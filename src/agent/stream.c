@@ -277,6 +277,29 @@ kr_agent_usage_take(struct kr_usage *sum, const struct kr_usage *less)
 		*from[i] = *from[i] > what[i] ? *from[i] - what[i] : 0;
 }
 
+static bool
+holds(const struct kr_usage *all, const struct kr_usage *part)
+{
+	return all->input >= part->input && all->output >= part->output &&
+		   all->cache_write >= part->cache_write && all->cache_read >= part->cache_read;
+}
+
+void
+kr_agent_usage_since(enum kr_reader reader, const struct kr_agent_seen *seen, const struct kr_usage *before,
+	struct kr_usage *out)
+{
+	struct kr_usage rest = seen->usage;
+
+	*out = seen->usage;
+	kr_agent_usage_take(&rest, &seen->own);
+	/* What it told beyond its own turns: what was before, or agents that it started itself. */
+	if (!out->is_known || !holds(reader == KR_READER_CODEX ? &seen->usage : &rest, before))
+		return;
+	kr_agent_usage_take(out, before);
+	if (before->has_cost)
+		out->cost_micro = out->cost_micro > before->cost_micro ? out->cost_micro - before->cost_micro : 0;
+}
+
 /* ---- all of it ---- */
 
 /* Text for a person: the CLI's own words before or beside its lines. */
@@ -319,6 +342,8 @@ kr_agent_conclude(struct kr_reading *r)
 
 	out->usage = r->ended;
 	kr_agent_usage_add(&out->usage, &r->open);
+	out->own = r->own;
+	kr_agent_usage_add(&out->own, &r->open);
 	if (!out->has_ended)
 		out->trouble = r->has_lost_gate ? KR_TROUBLE_GATE : r->pending;
 	if (!*out->said || (!out->has_ended && r->has_lost_gate))
@@ -388,13 +413,6 @@ check_text(char *text, size_t size, bool lines)
 }
 
 static void
-check_number(int64_t *number)
-{
-	if (*number < 0)
-		*number = 0;
-}
-
-static void
 check_bool(bool *flag)
 {
 	unsigned char byte;
@@ -403,12 +421,22 @@ check_bool(bool *flag)
 	*flag = byte != 0;
 }
 
+static void
+check_usage(struct kr_usage *u)
+{
+	int64_t *const numbers[] = { &u->input, &u->output, &u->cache_write, &u->cache_read, &u->cost_micro };
+
+	check_bool(&u->is_known);
+	check_bool(&u->has_cost);
+	for (size_t i = 0; i < KR_COUNT(numbers); i++)
+		if (*numbers[i] < 0)
+			*numbers[i] = 0;
+}
+
 /* The parser may have been the worker's in the end. */
 static void
 check(struct kr_agent_seen *seen)
 {
-	struct kr_usage *u = &seen->usage;
-
 	check_text(seen->conversation, sizeof(seen->conversation), false);
 	if (!is_id(seen->conversation))
 		seen->conversation[0] = '\0';
@@ -418,13 +446,8 @@ check(struct kr_agent_seen *seen)
 	if ((unsigned)seen->trouble >= KR_TROUBLE_COUNT)
 		seen->trouble = KR_TROUBLE_OTHER;
 	check_bool(&seen->has_ended);
-	check_bool(&u->is_known);
-	check_bool(&u->has_cost);
-	check_number(&u->input);
-	check_number(&u->output);
-	check_number(&u->cache_write);
-	check_number(&u->cache_read);
-	check_number(&u->cost_micro);
+	check_usage(&seen->usage);
+	check_usage(&seen->own);
 	if (seen->resets_ms > INT64_MAX)
 		seen->resets_ms = 0;
 }

@@ -38,9 +38,9 @@ enum { KR_AGENT_ID = 128, KR_AGENT_SAID = 2000 };
 struct kr_agent_seen {
 	char conversation[KR_AGENT_ID]; /* letters, digits, '-' and '_' only; "": not known */
 	char model[KR_AGENT_ID];        /* "": not known */
-	struct kr_usage
-		usage;      /* of codex: of all of the conversation, also of what a resumed one had used before */
-	bool has_ended; /* it said how its turn ended */
+	struct kr_usage usage;          /* as it told last; see kr_agent_usage_since */
+	struct kr_usage own;            /* of the turns of this session alone, as far as each told it; no price */
+	bool has_ended;                 /* it said how its turn ended */
 	enum kr_trouble trouble;
 	uint64_t resets_ms;       /* RATE_LIMIT: since the epoch; 0: not known */
 	char limit_kind[64];      /* RATE_LIMIT: "five_hour", ...; "": not known */
@@ -61,6 +61,13 @@ void kr_agent_stream_parse(enum kr_reader reader, const char *bytes, size_t n,
  * has seen nothing. -1 only when none can be had. For the output of a session: session/agent.h. */
 int kr_agent_stream_parse_apart(enum kr_reader reader, const char *bytes, size_t n,
 	const struct kr_agent_clock *clock, struct kr_agent_seen *out, struct kr_error *err);
+
+/*
+ * What this session used: codex, and claude since some version, go on counting where a conversation that is
+ * resumed had stopped. before: what earlier sessions of the same conversation used, each for itself.
+ */
+void kr_agent_usage_since(enum kr_reader reader, const struct kr_agent_seen *seen,
+	const struct kr_usage *before, struct kr_usage *out);
 
 /*
  * For a person who watches: a process without power that reads the agent's lines and writes what they say

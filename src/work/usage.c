@@ -38,6 +38,22 @@ kr_work_spent(const struct kr_work_view *v, bool this_run, struct kr_spent *out)
 			add_session(out, &v->sessions.v[i]);
 }
 
+void
+kr_work_usage_of(const struct kr_work_view *v, const struct kr_session_row *session, enum kr_reader reader,
+	const struct kr_agent_seen *seen, struct kr_usage *out)
+{
+	struct kr_spent before = { 0 };
+
+	for (size_t i = 0; i < v->sessions.n; i++) {
+		const struct kr_session_row *s = &v->sessions.v[i];
+
+		if (s->conversation && strcmp(s->conversation, seen->conversation) == 0 &&
+			strcmp(s->id, session->id) != 0)
+			add_session(&before, s);
+	}
+	kr_agent_usage_since(reader, seen, &before.usage, out);
+}
+
 static int64_t
 left_of(double cap, double unit, int64_t spent)
 {

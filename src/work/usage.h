@@ -2,6 +2,7 @@
 #ifndef KR_WORK_USAGE_H
 #define KR_WORK_USAGE_H
 
+#include "agent/stream.h"
 #include "work/work.h"
 
 struct kr_spent {
@@ -11,6 +12,11 @@ struct kr_spent {
 };
 /* this_run: only since a person last let the item begin anew, as its caps count (a retry, a rejection). */
 void kr_work_spent(const struct kr_work_view *view, bool this_run, struct kr_spent *out);
+
+/* What a session of its used, by what it told: without what earlier sessions of the same conversation have in
+ * their rows, where the agent counted on. */
+void kr_work_usage_of(const struct kr_work_view *view, const struct kr_session_row *session,
+	enum kr_reader reader, const struct kr_agent_seen *seen, struct kr_usage *out);
 
 /* What token_budget and budget_usd leave for the item's next launch; INT64_MAX: there is no such cap. */
 struct kr_left {
