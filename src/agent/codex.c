@@ -5,7 +5,8 @@
  *     item.completed    item.type agent_message: its words; "error": a warning
  *     error             a request that failed and is made again, or the reason of what follows
  *     turn.failed       the end, with error.message
- *     turn.completed    the end, with the usage; the input counts what came from the cache and went into it
+ *     turn.completed    the end, with the usage of all of the thread so far, also of what it was before it
+ * was resumed; the input counts what came from the cache and went into it
  *
  * It tells neither its model nor a price.
  */
@@ -31,8 +32,8 @@ count_turn(struct kr_reading *r, const struct kr_json *line)
 	};
 
 	turn.input = beyond((int64_t)kr_agent_number(&u, "input_tokens"), turn.cache_read + turn.cache_write);
-	kr_agent_usage_add(&r->ended, &turn);
-	kr_agent_usage_add(&r->own, &turn);
+	if (turn.is_known)
+		r->ended = turn;
 }
 
 /* Of an object with a message. */

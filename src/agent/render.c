@@ -342,7 +342,7 @@ kr_render_end(struct kr_render *r)
 	if (r->taken_ms > 0)
 		snprintf(taken, sizeof(taken), ", %.0f s", r->taken_ms / 1000);
 	put_line(r, DIM, "-- %u %s, %lld tokens%s%s", r->turns, r->turns == 1 ? "turn" : "turns",
-		(long long)kr_usage_tokens(own), cost, taken);
+		(long long)kr_usage_tokens(own->is_known ? own : u), cost, taken);
 	flush(r);
 }
 

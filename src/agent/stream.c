@@ -109,7 +109,7 @@ static const struct {
 	{ "tunnel", KR_TROUBLE_UNREACHABLE },
 	{ "--permission-prompt-tool) not found", KR_TROUBLE_GATE },
 	{ "usage limit", KR_TROUBLE_RATE_LIMIT },
-	{ "hit your limit", KR_TROUBLE_RATE_LIMIT },
+	{ "ve hit your ", KR_TROUBLE_RATE_LIMIT }, /* "session limit", "5-hour limit" */
 	{ "rate limit", KR_TROUBLE_RATE_LIMIT },
 	{ "(429)", KR_TROUBLE_RATE_LIMIT },
 	{ "429 too many requests", KR_TROUBLE_RATE_LIMIT },
@@ -122,7 +122,6 @@ static const struct {
 	{ "403 forbidden", KR_TROUBLE_LOGIN },
 	{ "unable to connect", KR_TROUBLE_UNREACHABLE },
 	{ "connection refused", KR_TROUBLE_UNREACHABLE },
-	{ "failed to connect", KR_TROUBLE_UNREACHABLE },
 	{ "error sending request", KR_TROUBLE_UNREACHABLE },
 	{ "failed to lookup address", KR_TROUBLE_UNREACHABLE },
 };

@@ -39,7 +39,7 @@ struct kr_agent_seen {
 	char conversation[KR_AGENT_ID]; /* letters, digits, '-' and '_' only; "": not known */
 	char model[KR_AGENT_ID];        /* "": not known */
 	struct kr_usage usage;          /* as it told last; see kr_agent_usage_since */
-	struct kr_usage own;            /* of the turns of this session alone, as far as each told it; no price */
+	struct kr_usage own;            /* of the turns of this session alone, where they tell that; no price */
 	bool has_ended;                 /* it said how its turn ended */
 	enum kr_trouble trouble;
 	uint64_t resets_ms;       /* RATE_LIMIT: since the epoch; 0: not known */
