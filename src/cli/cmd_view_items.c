@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/view.h"
+#include "work/usage.h"
 
 enum { ID_MIN = 8, TITLE_MAX = 60 };
 
@@ -122,14 +123,59 @@ print_time(const char *key, uint64_t ms)
 	print_line(key, kr_view_local_time(ms, text, sizeof(text)));
 }
 
+/* "5120 tokens, 9 more from a cache, $0.0412"; "": it is not known. */
+static const char *
+usage_words(struct kr_arena *arena, const struct kr_usage *u)
+{
+	const char *words;
+
+	if (!u->is_known)
+		return "";
+	words = kr_arena_printf(arena, "%lld tokens", (long long)kr_usage_tokens(u));
+	if (u->cache_read)
+		words = kr_arena_printf(arena, "%s, %lld more from a cache", words, (long long)u->cache_read);
+	return u->has_cost ? kr_arena_printf(arena, "%s, $%.4f", words, (double)u->cost_micro / 1e6) : words;
+}
+
 static void
-print_sessions(const struct kr_work_view *v)
+print_used(struct kr_arena *arena, const struct kr_work_view *v)
+{
+	struct kr_spent spent;
+	const char *words;
+
+	kr_work_spent(v, false, &spent);
+	words = usage_words(arena, &spent.usage);
+	if (*words && spent.silent)
+		words = kr_arena_printf(arena, "%s; %u of its sessions did not tell", words, spent.silent);
+	print_line("used", words);
+}
+
+/* An agent's: which one, and what it used. */
+static void
+print_agent(struct kr_arena *arena, const struct kr_session_row *s)
+{
+	const char *words = usage_words(arena, &s->usage);
+
+	if (!s->harness)
+		return;
+	fputs("  ", stdout);
+	print_safe(s->harness, 64);
+	if (s->model) {
+		putchar(' ');
+		print_safe(s->model, 64);
+	}
+	printf("%s%s", *words ? ", " : "", words);
+}
+
+static void
+print_sessions(struct kr_arena *arena, const struct kr_work_view *v)
 {
 	for (size_t i = 0; i < v->sessions.n; i++) {
 		const struct kr_session_row *s = &v->sessions.v[i];
 
 		printf("%s  %-28s %-18s ", i ? "          " : "sessions  ", s->path, s->status);
 		print_safe(s->id, 32);
+		print_agent(arena, s);
 		if (s->reason && *s->reason) {
 			fputs("  ", stdout);
 			print_safe(s->reason, 200);
@@ -185,7 +231,8 @@ print_item(struct kr_arena *arena, const struct kr_work_view *v)
 	print_line("base", v->row.base);
 	print_time("created", v->row.created_ms);
 	print_time("changed", v->row.changed_ms);
-	print_sessions(v);
+	print_used(arena, v);
+	print_sessions(arena, v);
 	print_turns(v);
 	if (v->asks.n)
 		puts("asks you");

@@ -54,6 +54,34 @@ sessions_of_the_run_are_summed(void **state)
 	assert_false(spent.usage.is_known || spent.usage.has_cost);
 }
 
+/* codex tells of the whole thread, in each of its sessions. */
+static void
+a_session_that_resumes_counts_what_is_new(void **state)
+{
+	struct kr_session_row rows[] = { session(0, "codex", told(100, 10, -1)),
+		session(0, "codex", told(50, 5, -1)), session(0, "codex", none),
+		session(0, "codex", told(9, 9, -1)) };
+	struct kr_work_view view = { .sessions = { rows, KR_COUNT(rows) } };
+	struct kr_agent_seen seen = { .conversation = "t1", .usage = told(400, 40, -1) };
+	struct kr_usage used;
+
+	(void)state;
+	rows[0].conversation = rows[1].conversation = "t1";
+	rows[3].conversation = "t2";
+	rows[2].id = "now";
+	seen.usage.cache_read = 2500;
+	seen.usage.cache_write = 2;
+	kr_work_usage_of(&view, &rows[2], KR_READER_CODEX, &seen, &used);
+	assert_true(used.is_known);
+	assert_int_equal(used.input, 250);
+	assert_int_equal(used.output, 25);
+	assert_int_equal(used.cache_write, 0);
+	assert_int_equal(used.cache_read, 500);
+	memcpy(seen.conversation, "t3", 3);
+	kr_work_usage_of(&view, &rows[2], KR_READER_CODEX, &seen, &used);
+	assert_int_equal(used.input, 400);
+}
+
 static struct kr_left
 left_of(struct kr_usage usage, double tokens, double dollars)
 {
@@ -107,6 +135,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions_of_the_run_are_summed),
+		cmocka_unit_test(a_session_that_resumes_counts_what_is_new),
 		cmocka_unit_test(a_cap_counts_down_to_nothing),
 		cmocka_unit_test(no_number_turns_a_cap_around),
 	};
