@@ -233,6 +233,7 @@ connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *
 		.worktree = run->item.worktree,
 		.branch = run->trees->git.record.branch,
 		.policy = job->is_short_run ? NULL : &run->where.policy,
+		.harness = job->launch ? job->launch->agent->harness : NULL,
 	};
 	int result;
 

@@ -93,24 +93,56 @@ note_progress(struct kr_calls *calls, const struct kr_call *call, struct kr_call
 
 /* ---- whether a tool may be used ---- */
 
-const char *
-kr_calls_tool(const struct kr_call *call, const char **also)
+/* What the harness says of a tool that a hook tells of; NULL: nothing. */
+static const struct kr_tool_name *
+find_tool(const struct kr_calls *calls, const struct kr_call *call)
 {
-	return kr_permit_name_of_tool(kr_hooked_name((enum kr_hooked)call->harness), call->tool, also);
+	const struct kr_harness *harness = call->harness ? calls->harness : NULL;
+
+	for (size_t i = 0; harness && i < harness->tool_count; i++)
+		if (strcmp(harness->tools[i].cli, call->tool) == 0)
+			return &harness->tools[i];
+	return NULL;
+}
+
+/* *also: further names, NULL: none; `second` is room for one. */
+static const char *
+names_of_tool(const struct kr_calls *calls, const struct kr_call *call, const char **second, struct kr_strs *room,
+	const struct kr_strs **also)
+{
+	const struct kr_tool_name *known = find_tool(calls, call);
+	const char *name;
+
+	*also = known ? &known->policy : NULL;
+	if (known)
+		return known->policy.v[0];
+	name = kr_permit_name_of_tool(kr_hooked_name((enum kr_hooked)call->harness), call->tool, second);
+	*room = (struct kr_strs){ .v = second, .n = 1 };
+	*also = *second ? room : NULL;
+	return name;
+}
+
+const char *
+kr_calls_tool(const struct kr_calls *calls, const struct kr_call *call)
+{
+	const struct kr_strs *also;
+	struct kr_strs room;
+	const char *second;
+
+	return names_of_tool(calls, call, &second, &room, &also);
 }
 
 void
 kr_calls_judge(const struct kr_calls *calls, const struct kr_policy *policy, const struct kr_call *call,
 	struct kr_permit_verdict *out)
 {
+	struct kr_strs room;
 	const char *second;
-	struct kr_permit_call want = { .tool = kr_calls_tool(call, &second),
-		.command = call->has_command ? call->text : NULL,
+	struct kr_permit_call want = { .command = call->has_command ? call->text : NULL,
 		.command_n = call->command_n,
 		.branch = calls->branch };
-	const struct kr_strs also = { .v = &second, .n = 1 };
 
-	want.also = second ? &also : NULL;
+	want.tool = names_of_tool(calls, call, &second, &room, &want.also);
 	kr_permit_decide(policy, call->harness ? KR_PERMIT_ENFORCE : KR_PERMIT_PROMPT, true, &want, out);
 }
 
@@ -129,9 +161,9 @@ static int
 record_permit(
 	struct kr_calls *calls, const struct kr_call *call, const char *node, const struct kr_permit_verdict *v)
 {
-	const char *also, *harness = call->harness ? kr_hooked_name((enum kr_hooked)call->harness) : NULL;
+	const char *harness = call->harness ? kr_hooked_name((enum kr_hooked)call->harness) : NULL;
 	json_t *said = json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s*, s:s*, s:s*}", "session_id", calls->session,
-		"node_id", node, "tool", kr_calls_tool(call, &also), "decision", kr_permit_name(v->permit), "reason",
+		"node_id", node, "tool", kr_calls_tool(calls, call), "decision", kr_permit_name(v->permit), "reason",
 		v->reason, "grant", v->grant, "harness", harness, "cli_tool", harness ? call->tool : NULL);
 	kr_auto_free char *data = said ? json_dumps(said, JSON_COMPACT) : NULL;
 	struct kr_event event = { .ms = kr_now_ms(),

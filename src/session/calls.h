@@ -19,6 +19,7 @@
 
 #include <jansson.h>
 
+#include "config/harness.h"
 #include "egress/call.h"
 #include "policy/permit.h"
 #include "store/store.h"
@@ -30,6 +31,7 @@ struct kr_calls {
 	struct kr_store *(*store)(void *context, struct kr_error *err);
 	void *context;
 	const struct kr_policy *policy;      /* of the tools; NULL: it cannot be resolved */
+	const struct kr_harness *harness;    /* whose names a hook tells tools by; NULL: kraft's own table knows */
 	unsigned progress, replies, permits; /* so far */
 };
 
@@ -44,8 +46,8 @@ void kr_calls_refuse(struct kr_call_answer *answer, const char *what, const char
 
 /* ---- whether a tool may be used ---- */
 
-/* The call's tool by its name in the policy; *also: a second one, NULL: none. */
-const char *kr_calls_tool(const struct kr_call *call, const char **also);
+/* The call's tool by its name in the policy, the first where it has several. */
+const char *kr_calls_tool(const struct kr_calls *calls, const struct kr_call *call);
 void kr_calls_judge(const struct kr_calls *calls, const struct kr_policy *policy, const struct kr_call *call,
 	struct kr_permit_verdict *out);
 /* The answer's body as egress/call.h has it. why: of a denial. */

@@ -127,6 +127,7 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 		.worktree = want->worktree,
 		.branch = want->branch,
 		.policy = want->policy,
+		.harness = want->harness,
 		.store = open_store,
 		.context = n };
 	if (!egress.program || kr_egress_open(&egress, &n->egress, err) < 0)

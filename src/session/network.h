@@ -18,6 +18,7 @@ struct kr_session_network_want {
 	void *context;        /* its */
 	const char *repo, *worktree, *branch; /* what such a session's `kraft view show` tells; branch may be NULL */
 	const struct kr_policy *policy;       /* of its tools, where kr_calls_answer answers; NULL: it cannot be resolved */
+	const struct kr_harness *harness;     /* of the agent that is launched; NULL: none */
 };
 
 struct kr_session_network;

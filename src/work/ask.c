@@ -173,11 +173,10 @@ open_ask(struct kr_work *work, const char *node, const struct kr_calls *calls, c
 	struct kr_call_answer *answer)
 {
 	const uint64_t now = kr_now_ms();
-	const char *also;
 	const struct kr_ask_row ask = { .id = kr_work_random_id(work->arena, 'a', NULL),
 		.item = calls->item,
 		.session = calls->session,
-		.tool = kr_calls_tool(call, &also),
+		.tool = kr_calls_tool(calls, call),
 		.input = call->text + call->command_n,
 		.state = KR_ASK_OPEN,
 		.ms = now,

@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/rules.h"
 #include "config/schema.h"
+#include "session/calls.h"
 
 #include <cmocka.h>
 
@@ -507,6 +508,47 @@ allowed_tools_as_words_keep_no_list(void **state)
 	assert_string_equal(word_behind(&made, "--only"), "[\"Read\"]");
 }
 
+/* What a hook tells of is judged by the names that the harness file has for it. */
+static void
+a_call_is_judged_by_the_harnesss_names_of_its_tool(void **state)
+{
+	static const struct {
+		const char *tool, *allowed, *deny;
+		enum kr_permit permit;
+	} cases[] = {
+		{ "view_image", NULL, "Read", KR_PERMIT_DENY },
+		{ "view_image", "Read", NULL, KR_PERMIT_ALLOW },
+		{ "view_image", "Bash", NULL, KR_PERMIT_DENY },
+		{ "apply_patch", NULL, "Edit", KR_PERMIT_DENY },
+		{ "apply_patch", "Write", NULL, KR_PERMIT_DENY },
+		{ "apply_patch", "Write Edit", NULL, KR_PERMIT_ALLOW },
+		{ "webrun", NULL, "WebFetch", KR_PERMIT_DENY },
+		{ "Bash", "Bash", NULL, KR_PERMIT_ALLOW },
+		{ "Bash", NULL, "Read", KR_PERMIT_SILENT },
+	};
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	struct kr_harness harness;
+	const struct kr_calls calls = { .harness = &harness }, bare = { 0 };
+
+	(void)state;
+	load(&arena, "codex", &harness);
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		const struct sample sample = { .allowed = cases[i].allowed, .deny = cases[i].deny };
+		struct kr_call call = { .harness = KR_HARNESS_CODEX };
+		struct kr_permit_verdict verdict;
+		struct kr_policy policy;
+
+		snprintf(call.tool, sizeof(call.tool), "%s", cases[i].tool);
+		make_policy(&arena, &sample, &policy);
+		kr_calls_judge(&calls, &policy, &call, &verdict);
+		assert_int_equal(verdict.permit, cases[i].permit);
+		if (strcmp(cases[i].tool, "apply_patch") != 0)
+			continue;
+		kr_calls_judge(&bare, &policy, &call, &verdict); /* kraft's own table has this one too */
+		assert_int_equal(verdict.permit, cases[i].permit);
+	}
+}
+
 /* ---- versions ---- */
 
 static void
@@ -562,6 +604,7 @@ main(void)
 		cmocka_unit_test(odd_names_and_ids_are_refused),
 		cmocka_unit_test(a_tool_that_a_hook_never_sees_refuses_the_launch),
 		cmocka_unit_test(allowed_tools_as_words_keep_no_list),
+		cmocka_unit_test(a_call_is_judged_by_the_harnesss_names_of_its_tool),
 		cmocka_unit_test(a_version_is_found_and_compared),
 	};
 
