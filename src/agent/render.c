@@ -385,7 +385,9 @@ kr_agent_render(
 	kr_auto_fd int read_end = -1;
 	int ends[2];
 
-	*r = (struct kr_render){ .reader = reader, .is_coloured = is_coloured, .write = write_out };
+	*r = (struct kr_render){
+		.reader = reader, .is_coloured = is_coloured && isatty(out_fd), .write = write_out
+	};
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
 	read_end = ends[0];

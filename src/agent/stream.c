@@ -464,7 +464,8 @@ kr_agent_stream_parse_apart(enum kr_reader reader, const char *bytes, size_t n,
 	if (kr_powerless_parse(answer, &q, sizeof(q), out, sizeof(*out), &why) == 0)
 		check(out);
 	else if (why.code != KR_E_REFUSED) {
-		*err = why;
+		if (err)
+			*err = why;
 		return kr_wrap(err, "cannot read what the agent said");
 	}
 	return 0;

@@ -72,8 +72,8 @@ void kr_agent_usage_since(enum kr_reader reader, const struct kr_agent_seen *see
 /*
  * For a person who watches: a process without power that reads the agent's lines and writes what they say
  * (its words, each tool with its subject in one line) to out_fd; what is no such line goes through as it is,
- * cleaned. *in_fd is its end for the lines; it ends at their end, or when nobody reads what it writes. Reap
- * *pid.
+ * cleaned. Colours only where that is a terminal. *in_fd is its end for the lines; it ends at their end, or
+ * when nobody reads what it writes. Reap *pid.
  */
 int kr_agent_render(
 	enum kr_reader reader, int out_fd, bool is_coloured, int *in_fd, pid_t *pid, struct kr_error *err);

@@ -10,7 +10,7 @@
 #include "session/facts.h"
 #include "session/log.h"
 
-enum { OUT_HEAD = 2 << 20, OUT_TAIL = 8 << 20, ERR_TAIL = 64 << 10 };
+enum { OUT_HEAD = 1 << 20, OUT_TAIL = 4 << 20, ERR_TAIL = 64 << 10 };
 
 /* The first `head` bytes of a stream and its last ones, `tail` to twice as many. */
 struct kept {
