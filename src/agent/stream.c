@@ -173,7 +173,7 @@ duration_ms(const char *text)
 			return sum;
 		number = strtod(text, &end);
 		end += strspn(end, " ");
-		if (!(number < KR_AGENT_NUMBER_MAX) || !unit_ms(end))
+		if (!(number < KR_AGENT_NUMBER_MAX) || !(unit_ms(end) > 0))
 			return 0;
 		sum += number * unit_ms(end);
 		text = end + strspn(end, "abcdefghijklmnopqrstuvwxyz");
