@@ -10,7 +10,20 @@
 
 enum { PROMPT_BYTES = 4 << 20 };
 
-enum { REPO, PHASE, ITEM, WORKSPACE, KEEP, WITH_CHANGES, COMMIT, HARNESS, MODEL, EFFORT, PERMISSION_MODE, RESUME };
+enum {
+	REPO,
+	PHASE,
+	ITEM,
+	WORKSPACE,
+	KEEP,
+	WITH_CHANGES,
+	COMMIT,
+	HARNESS,
+	MODEL,
+	EFFORT,
+	PERMISSION_MODE,
+	RESUME
+};
 static const struct kr_option options[] = {
 	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
 	[PHASE] = { "phase", 0, "PHASE", "which network lists hold: install or runtime (the usual one)" },
@@ -37,7 +50,8 @@ read_prompt(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_er
 	kr_auto_buf struct kr_buf bytes = KR_BUF(PROMPT_BYTES);
 
 	if (parsed->word_count > 1) {
-		kr_fail(err, KR_E_USAGE, "an agent's prompt is one word: put it in quotes, or give it on stdin as '-'");
+		kr_fail(
+			err, KR_E_USAGE, "an agent's prompt is one word: put it in quotes, or give it on stdin as '-'");
 		return NULL;
 	}
 	if (strcmp(parsed->words[0], "-") != 0)
@@ -51,7 +65,8 @@ read_prompt(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_er
 }
 
 static int
-run_agent(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_run_want *want, struct kr_error *err)
+run_agent(
+	struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_run_want *want, struct kr_error *err)
 {
 	struct kr_harness harness;
 	struct kr_run_agent agent = { .harness = &harness,
@@ -119,7 +134,8 @@ const struct kr_command kr_cmd_run = {
 		"Without one, a second Ctrl-C within two seconds ends it. A pipe on stdin is read ahead of the\n"
 		"command; give it </dev/null where something else is to read on.\n\n"
 		"With --harness an agent's CLI runs in the command's place ('kraft admin harnesses' lists them): by\n"
-		"itself, without a terminal, under the policy of policy.yaml and the repository. On a terminal what it\n"
+		"itself, without a terminal, under the policy of policy.yaml and the repository. On a terminal what "
+		"it\n"
 		"does is shown in words; elsewhere its lines are passed on as they are. What it leaves uncommitted\n"
 		"stays in the worktree unless --commit is there too.\n\n"
 		"Exit status: the command's, or 128 and the signal that ended it; 125 when it was refused or could\n"

@@ -1,8 +1,8 @@
 /*
  * An agent in place of a command; see agent.h.
  *
- * Trusts the harness's file and the policy, which are the person's. Of what earlier sessions of the item left, only the
- * id of a conversation is used, as one word of a few letters.
+ * Trusts the harness's file and the policy, which are the person's. Of what earlier sessions of the item
+ * left, only the id of a conversation is used, as one word of a few letters.
  */
 #include "run/agent.h"
 
@@ -21,6 +21,7 @@
 
 /* What the kernel takes as one word of a command line (MAX_ARG_STRLEN), with its end. */
 enum { WORD_BYTES = 128 << 10 };
+enum { LOOK_BACK = 32 }; /* sessions that are read for a conversation */
 
 /* ---- from harness and policy to a launch ---- */
 
@@ -32,7 +33,8 @@ check_words(const struct kr_run_launch *launch, struct kr_error *err)
 	for (size_t i = 0; i < argv->n; i++)
 		if (strlen(argv->v[i]) >= WORD_BYTES)
 			return kr_fail(err, KR_E_LIMIT,
-				"'%s' takes its instruction as a word of its command line, and %zu bytes are more than a word may have",
+				"'%s' takes its instruction as a word of its command line, and %zu bytes are more than a "
+				"word may have",
 				launch->agent->harness->id, strlen(argv->v[i]));
 	return 0;
 }
@@ -48,8 +50,8 @@ check_files(const struct kr_run_launch *launch, struct kr_error *err)
 
 		if (!*name || *name == '.' || name[strspn(name, good)] || strlen(name) > 64 ||
 			strcmp(name, KG_CHANNEL_SOCKET) == 0)
-			return kr_fail(err, KR_E_CONFIG, "'%s' of '%s' cannot be the name of a file of its settings", name,
-				launch->agent->harness->id);
+			return kr_fail(err, KR_E_CONFIG, "'%s' of '%s' cannot be the name of a file of its settings",
+				name, launch->agent->harness->id);
 	}
 	return 0;
 }
@@ -133,7 +135,8 @@ one_of(struct kr_arena *arena, const struct kr_strs *names)
 	return text;
 }
 
-/* A service manager gives each of its services an id; a person's shell may have inherited one, and has a terminal. */
+/* A service manager gives each of its services an id; a person's shell may have inherited one, and has a
+ * terminal. */
 static bool
 is_service(const struct kr_host *host)
 {
@@ -141,8 +144,8 @@ is_service(const struct kr_host *host)
 }
 
 static int
-hint_login(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo, const struct kr_strs *names,
-	struct kr_error *err)
+hint_login(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo,
+	const struct kr_strs *names, struct kr_error *err)
 {
 	struct kr_strs others = { 0 };
 
@@ -152,14 +155,16 @@ hint_login(struct kr_arena *arena, const struct kr_host *host, const struct kr_r
 		if (kr_plan_crosses(repo, names->v[i]))
 			continue;
 		if (here && *here)
-			return kr_hint(err, "%s is set here but does not cross: add it to env_passthrough of '%s' in '%s/repos.yaml'",
+			return kr_hint(err,
+				"%s is set here but does not cross: add it to env_passthrough of '%s' in '%s/repos.yaml'",
 				names->v[i], repo->name, host->places.config_dir);
 		kr_strs_add(arena, &others, names->v[i]);
 	}
 	return kr_hint(err, "a login in your home directory or keychain does not reach the sandbox; %s %s%s%s%s",
-		is_service(host) ? "kraft runs as a service here and has only its unit's variables: put it there with "
-						   "'systemctl --user edit UNIT' ([Service], then Environment=NAME=VALUE) and restart it:"
-						 : "export",
+		is_service(host)
+			? "kraft runs as a service here and has only its unit's variables: put it there with "
+			  "'systemctl --user edit UNIT' ([Service], then Environment=NAME=VALUE) and restart it:"
+			: "export",
 		one_of(arena, names), others.n ? ", and list " : "", others.n ? one_of(arena, &others) : "",
 		others.n ? " under env_passthrough in repos.yaml" : "");
 }
@@ -191,18 +196,20 @@ last_conversation(struct kr_run_state *run, const struct kr_harness *harness, st
 
 	if (kr_session_list(run->arena, run->host.places.run_dir, run->item.id, &list, err) < 0)
 		return NULL;
-	for (size_t i = 0; i < list.n; i++) {
+	for (size_t i = 0, looked = 0; i < list.n && looked < LOOK_BACK; i++) {
 		const struct kr_session_facts *facts = &list.v[i].facts;
 		struct kr_agent_seen *seen = kr_arena_new(run->arena, struct kr_agent_seen);
 
 		if (strcmp(facts->harness, harness->id) != 0)
 			continue;
+		looked++;
 		if (kr_agent_stream_read(run->host.places.run_dir, facts->id, harness->reader, seen, err) < 0)
 			return NULL;
 		if (*seen->conversation)
 			return seen->conversation;
 	}
-	kr_fail(err, KR_E_NOT_FOUND, "item '%s' has no conversation of '%s' that could go on", run->item.id, harness->id);
+	kr_fail(err, KR_E_NOT_FOUND, "item '%s' has no conversation of '%s' that could go on", run->item.id,
+		harness->id);
 	return NULL;
 }
 
@@ -304,7 +311,8 @@ make_kept(const char *home, struct kr_run_launch *launch, int own_fd, struct kr_
 		if (fd < 0)
 			return -1;
 		if (fstat(fd, &st) < 0 || mkdirat(own_fd, name, 0700) < 0)
-			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a place for '%s' of '%s'", name, harness->id);
+			return kr_fail_errno(
+				err, KR_E_SYSTEM, errno, "cannot make a place for '%s' of '%s'", name, harness->id);
 		launch->kept[i].device = (uint64_t)st.st_dev;
 		launch->kept[i].inode = (uint64_t)st.st_ino;
 	}
@@ -324,7 +332,8 @@ make_own_directory(const char *home, struct kr_run_launch *launch, const char *f
 	return launch->plan.kept_count ? make_kept(home, launch, fd, err) : 0;
 }
 
-/* Inside the directory is read-only, and it goes with the session: nobody changes what it says, and nothing stays. */
+/* Inside the directory is read-only, and it goes with the session: nobody changes what it says, and nothing
+ * stays. */
 static int
 write_settings(const struct kr_run_launch *launch, const char *channel_dir, struct kr_error *err)
 {
@@ -342,8 +351,8 @@ write_settings(const struct kr_run_launch *launch, const char *channel_dir, stru
 }
 
 int
-kr_run_agent_place(struct kr_run_state *run, struct kr_run_launch *launch, const struct kr_session_paths *paths,
-	struct kr_error *err)
+kr_run_agent_place(struct kr_run_state *run, struct kr_run_launch *launch,
+	const struct kr_session_paths *paths, struct kr_error *err)
 {
 	if (launch->plan.config_dir && make_own_directory(run->item.home, launch, paths->folder, err) < 0)
 		return -1;
@@ -375,8 +384,8 @@ kr_run_agent_begin(struct kr_run_launch *launch, struct kr_job *job, struct kr_e
 	}
 	if (!launch->agent->is_rendered || job->out < 0 || launch->agent->harness->reader == KR_READER_NONE)
 		return 0;
-	if (kr_agent_render(launch->agent->harness->reader, job->out, launch->agent->is_coloured, &launch->render_fd,
-			&launch->renderer, err) < 0)
+	if (kr_agent_render(launch->agent->harness->reader, job->out, launch->agent->is_coloured,
+			&launch->render_fd, &launch->renderer, err) < 0)
 		return -1;
 	job->out = launch->render_fd;
 	return 0;

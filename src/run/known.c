@@ -1,10 +1,10 @@
 /*
  * What is known of an agent's program, so that a launch asks it nothing that it was asked before.
  *
- * The program is the file that the launch's own lookup finds, by path, device, inode, size and times: an update is another
- * file. It is asked inside the walls that it will run in, without a way out, with a home that is thrown away, and away
- * from the worktree, so nothing that a worker left can answer for it. The cache is ours alone (run_dir is 0700, and never
- * shown); a damaged one is only a reason to ask again.
+ * The program is the file that the launch's own lookup finds, by path, device, inode, size and times: an
+ * update is another file. It is asked inside the walls that it will run in, without a way out, with a home
+ * that is thrown away, and away from the worktree, so nothing that a worker left can answer for it. The cache
+ * is ours alone (run_dir is 0700, and never shown); a damaged one is only a reason to ask again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -119,8 +119,8 @@ write_cache(struct kr_run_state *run, const struct kr_harness *harness, const st
 {
 	const char *path = cache_file(run, harness);
 	kr_auto_fd int fd = kr_path_make_dirs(kr_path_dirname(run->arena, path), NULL);
-	json_t *root = json_pack("{s:s, s:s*, s:s*}", "program", known->program, "version", known->version, "hook",
-		known->hook);
+	json_t *root = json_pack(
+		"{s:s, s:s*, s:s*}", "program", known->program, "version", known->version, "hook", known->hook);
 	kr_auto_free char *text = NULL;
 
 	if (root && known->hook) {
@@ -149,7 +149,8 @@ words_of(struct kr_arena *arena, const char *const *argv)
 static int
 refuse(const struct kr_job *job, const char *harness, struct kr_error *err)
 {
-	return kr_hint(err, "'kraft view logs %s' has what it said, 'kraft explain --harness %s' what it would see",
+	return kr_hint(err,
+		"'kraft view logs %s' has what it said, 'kraft explain --harness %s' what it would see",
 		job->paths.id, harness);
 }
 
@@ -178,7 +179,8 @@ read_version(struct kr_run_state *run, const struct kr_harness *harness, const s
 }
 
 static int
-ask_version(struct kr_run_state *run, const struct kr_run_launch *launch, const char **version, struct kr_error *err)
+ask_version(
+	struct kr_run_state *run, const struct kr_run_launch *launch, const char **version, struct kr_error *err)
 {
 	const struct kr_harness *harness = launch->agent->harness;
 	kr_auto_buf struct kr_buf answer = KR_BUF(ANSWER_BYTES);
@@ -200,13 +202,14 @@ check_version(const struct kr_harness *harness, const struct known *known, struc
 {
 	if (kr_agent_version_compare(known->version, harness->min_version) >= 0)
 		return 0;
-	kr_fail(err, KR_E_REFUSED, "'%s' is version %s, and its harness needs %s or newer", harness->id, known->version,
-		harness->min_version);
+	kr_fail(err, KR_E_REFUSED, "'%s' is version %s, and its harness needs %s or newer", harness->id,
+		known->version, harness->min_version);
 	return kr_hint(err, "update it, or name another program as its 'executable' in harnesses.yaml");
 }
 
 static int
-know_version(struct kr_run_state *run, const struct kr_run_launch *launch, struct known *known, struct kr_error *err)
+know_version(
+	struct kr_run_state *run, const struct kr_run_launch *launch, struct known *known, struct kr_error *err)
 {
 	const struct kr_harness *harness = launch->agent->harness;
 
@@ -251,7 +254,8 @@ proven_of(struct kr_run_state *run, const struct kr_harness *harness, struct kr_
 
 /* CHN-08: without a proof the launch is refused, never weaker. */
 static int
-know_hook(struct kr_run_state *run, const struct kr_run_launch *launch, struct known *known, struct kr_error *err)
+know_hook(
+	struct kr_run_state *run, const struct kr_run_launch *launch, struct known *known, struct kr_error *err)
 {
 	const struct kr_harness *harness = launch->agent->harness;
 	const char *hook;
@@ -274,8 +278,8 @@ know_hook(struct kr_run_state *run, const struct kr_run_launch *launch, struct k
 }
 
 int
-kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch, const struct kr_request *request,
-	struct kr_gate *gate, struct kr_error *err)
+kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch,
+	const struct kr_request *request, struct kr_gate *gate, struct kr_error *err)
 {
 	const struct kr_harness *harness = launch->agent->harness;
 	struct known known = { 0 };

@@ -201,11 +201,14 @@ kr_run_tell_agent(struct kr_run_state *run, const struct kr_job *job)
 	const struct kr_harness *harness = job->launch->agent->harness;
 	struct kr_agent_seen *seen = kr_arena_new(run->arena, struct kr_agent_seen);
 	struct kr_error err = { 0 };
+	int said;
 
 	if (kr_agent_stream_read(run->host.places.run_dir, job->paths.id, harness->reader, seen, &err) < 0)
 		kr_run_say("what '%s' said could not be read: %s", harness->id, err.message);
-	else if ((unsigned)seen->trouble < KR_TROUBLE_COUNT && agent_advice[seen->trouble])
-		kr_run_say("'%s': %s%s%.*s", harness->id, agent_advice[seen->trouble], *seen->said ? ": " : "", SAID, seen->said);
+	said = (int)strcspn(seen->said, "\n");
+	if ((unsigned)seen->trouble < KR_TROUBLE_COUNT && agent_advice[seen->trouble])
+		kr_run_say("'%s': %s%s%.*s", harness->id, agent_advice[seen->trouble], *seen->said ? ": " : "",
+			said < SAID ? said : SAID, seen->said);
 }
 
 /* ---- after the command ---- */
