@@ -1,12 +1,21 @@
 /*
  * Completions for three shells, printed from the command tables. The scripts know the names of commands and
- * options only; after "--", and in commands that run another program, the shell's own completion of commands
- * and files goes on.
+ * options, and ask kraft for the ids of harnesses; after "--", and in commands that run another program, the
+ * shell's own completion of commands and files goes on.
  */
 #include "cli/cli.h"
 
 #include "base/buf.h"
 #include "base/text.h"
+
+/* The first column without its heading; between single quotes in all three. */
+#define HARNESS_IDS "kraft admin harnesses 2>/dev/null | tail -n +2 | cut -d\" \" -f1"
+
+static bool
+is_harness(const struct kr_option *option)
+{
+	return strcmp(option->name, "harness") == 0;
+}
 
 static void
 first_words(struct kr_arena *arena, struct kr_strs *out)
@@ -46,6 +55,9 @@ print_bash(struct kr_arena *arena)
 		 "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
 		 "\t\t[[ ${COMP_WORDS[i]} == -- ]] && { _kraft_command $((i + 1)); return; }\n"
 		 "\tdone\n"
+		 "\tif [[ ${COMP_WORDS[COMP_CWORD-1]} == --harness ]]; then\n"
+		 "\t\tCOMPREPLY=($(compgen -W \"$(" HARNESS_IDS ")\" -- \"$word\"))\n"
+		 "\t\treturn\n\tfi\n"
 		 "\tif ((COMP_CWORD == 1)); then");
 	printf("\t\tCOMPREPLY=($(compgen -W '");
 	for (size_t i = 0; i < first.n; i++)
@@ -108,6 +120,8 @@ print_zsh_option(struct kr_arena *arena, const struct kr_option *o)
 
 	if (!argument)
 		printf(" '--%s[%s]'", o->name, help);
+	else if (is_harness(o))
+		printf(" '--%s=[%s]:%s:{compadd -- $(" HARNESS_IDS ")}'", o->name, help, argument);
 	else if (kr_option_needs_value(o))
 		printf(" '--%s=[%s]:%s:_files'", o->name, help, argument);
 	else
@@ -177,7 +191,10 @@ print_fish(struct kr_arena *arena)
 
 		for (const struct kr_option *o = kr_commands[i]->options; o && o->name; o++)
 			printf("complete -c kraft -n '__fish_seen_subcommand_from %s' -l %s%s -d '%s'\n", last, o->name,
-				kr_option_needs_value(o) ? " -r" : "", quote(arena, o->help));
+				is_harness(o)              ? " -x -a '(" HARNESS_IDS ")'"
+				: kr_option_needs_value(o) ? " -r"
+										   : "",
+				quote(arena, o->help));
 	}
 }
 

@@ -141,7 +141,8 @@ def _(t):
     home = Desk()
     cache = home.run_dir + "/cache/agents/fake.json"
     for script, what in (("print('fake 2.0.99')", "is version 2.0.99, and its harness needs 2.1.0"), ("print('no number')", "told no version, but 'no number"),
-                         ("pass", "told no version"), ("sys.exit(3)", "ended with 3"), ("print('y' * (1 << 22), flush=True); input()", "larger than 65536 bytes")):
+                         ("pass", "told no version"), ("sys.exit(3)", "ended with 3"), ("print('y' * (1 << 22), flush=True); import time; time.sleep(1000)", "larger than 65536 bytes"),
+                         *([("import time; time.sleep(1000)", "did not end within 60 s")] if ALL else [])):
         home.version(script)
         result = home.agent("# never\nopen('ran', 'w')")
         t.works(result.code == 125 and what in result.err and not result.out, "refused: " + what, result)
@@ -306,6 +307,15 @@ def _(t):
     login = home.agent("# fail\nprint(json.dumps({'type': 'result', 'subtype': 'success', 'is_error': True, 'api_error_status': 401, 'result': "
                        "'Invalid API key', 'session_id': 's'}))\nsys.exit(1)")
     t.works(login.code == 1 and "its login was refused" in login.err, "what went wrong is told", login)
+
+
+@promise("OS-LCH-13", "bash completes the ids of harnesses after --harness")
+def _(t):
+    home = Desk()
+    script = home.kraft("completion", "bash").out
+    ask = "kraft() { '%s' \"$@\"; }\n%s\nCOMP_WORDS=(kraft run --harness %%s); COMP_CWORD=3; _kraft; echo \"${COMPREPLY[@]}\"" % (KRAFT, script)
+    t.works("fake" in home.host("bash", "-c", ask % "''").out.split() and home.host("bash", "-c", ask % "fa").out == "fake\n", "the ids that there are",
+            home.host("bash", "-c", ask % "''"))
 
 
 @promise("OS-LCH-13", "--resume goes on with the conversation that the item's last agent named, or the one that is given; an id is never an option")
