@@ -33,6 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guest/left.h"
 #include "guest/route.h"
 #include "guest/sys.h"
 #include "guest/terminal.h"
@@ -40,6 +41,7 @@
 enum {
 	REAP_AT_ONCE = 256, /* then the pipe is looked at again: a storm cannot hide its end */
 	HINT_WAIT_MS = 1000,
+	LEFT_WAIT_MS = 1000, /* for what the command left and that ends by itself */
 	OOM_SCORE_ADDED = 200, /* the kernel ends the worker before kraft (PROC-25) */
 };
 
@@ -439,6 +441,48 @@ start_command(struct init *init)
 
 /* ---- while it runs ---- */
 
+/* Nobody waits when nothing is left. A signal that comes for the command comes too late. */
+static void
+wait_for_rest(struct init *init)
+{
+	struct pollfd ready[] = { { .fd = init->pipe }, { .fd = init->signals, .events = POLLIN } };
+	struct signalfd_siginfo info;
+	const int64_t until = kg_now_ms() + LEFT_WAIT_MS;
+
+	for (;;) {
+		int64_t left = until - kg_now_ms();
+
+		for (int i = 0; i < REAP_AT_ONCE && waitpid(-1, NULL, WNOHANG) > 0; i++)
+			;
+		if (left <= 0 || !kg_left_any())
+			return;
+		(void)poll(ready, KG_COUNT(ready), (int)left); /* by a signal it only comes back sooner */
+		if (ready[0].revents)
+			_exit(KG_EXIT_REFUSED);
+		while (read(init->signals, &info, sizeof(info)) == sizeof(info))
+			;
+	}
+}
+
+static void
+tell_left(struct init *init)
+{
+	static struct kg_left left;
+
+	if (!kg_left_any())
+		return;
+	kg_left_look(&left);
+	if (!left.count)
+		return; /* it ended meanwhile */
+	tell(init, KG_LEFT, left.count, 0);
+	for (size_t at = 0; at < left.bytes; at += KG_LEFT_PIECE) {
+		int32_t piece[2];
+
+		memcpy(piece, left.names + at, sizeof(piece));
+		tell(init, KG_LEFT_NAMES, piece[0], piece[1]);
+	}
+}
+
 __attribute__((noreturn)) static void
 command_ended(struct init *init, int status)
 {
@@ -446,6 +490,8 @@ command_ended(struct init *init, int status)
 
 	if (message.a == KG_EXIT_NOT_FOUND && message.b == 0)
 		hint_not_found(init);
+	wait_for_rest(init);
+	tell_left(init);
 	tell(init, KG_EXIT, message.a, message.b);
 	_exit(message.a); /* what the command left ends with us */
 }

@@ -4,7 +4,7 @@
 
 #include "guest/protocol.h"
 
-enum { ERRNO_MAX = 4095, SIGNAL_MAX = 64 };
+enum { ERRNO_MAX = 4095, SIGNAL_MAX = 64, PROCESSES_MAX = 1 << 22 };
 
 static bool
 in_range(int32_t value, int32_t low, int32_t high)
@@ -53,6 +53,10 @@ may_come(const struct kg_talk *talk, const struct kg_message *message)
 		return talk->started && in_range(message->a, 1, SIGNAL_MAX) && message->b == 0;
 	case KG_CONTINUED:
 		return talk->started && no_values(message);
+	case KG_LEFT:
+		return talk->started && !talk->left && in_range(message->a, 1, PROCESSES_MAX) && message->b == 0;
+	case KG_LEFT_NAMES:
+		return talk->left && talk->pieces < KG_LEFT_PIECES;
 	case KG_EXIT:
 		return talk->started && exit_values(message);
 	default:
@@ -67,11 +71,23 @@ kg_talk_take(struct kg_talk *talk, const struct kg_message *message, size_t desc
 		return false;
 	if (descriptors != (message->type == KG_TERMINAL ? 1u : 0u))
 		return false;
-	if (message->type == KG_TERMINAL) {
+	switch (message->type) {
+	case KG_TERMINAL:
 		talk->terminal = true;
-	} else if (message->type == KG_STARTED) {
+		break;
+	case KG_STARTED:
 		talk->started = true;
-	} else if (message->type != KG_STOPPED && message->type != KG_CONTINUED) {
+		break;
+	case KG_LEFT:
+		talk->left = true;
+		break;
+	case KG_LEFT_NAMES:
+		talk->pieces++;
+		break;
+	case KG_STOPPED:
+	case KG_CONTINUED:
+		break;
+	default:
 		talk->last_word = message->type;
 		talk->a = message->a;
 		talk->b = message->b;
@@ -143,6 +159,24 @@ int
 kg_exec_exit(int exec_errno)
 {
 	return exec_errno == EACCES || exec_errno == EPERM ? KG_EXIT_NOT_EXECUTABLE : KG_EXIT_NOT_FOUND;
+}
+
+bool
+kg_stat_name(const char *stat, size_t n, char name[KG_LEFT_NAME], char *state)
+{
+	/* "12 (a) b) S ...": a name may hold anything, so the last parenthesis ends it. */
+	const char *from = memchr(stat, '(', n), *to = memrchr(stat, ')', n);
+	size_t len;
+
+	if (!from || !to || to < from || to + 2 >= stat + n || to[1] != ' ')
+		return false;
+	len = (size_t)(to - from) - 1;
+	if (len >= KG_LEFT_NAME)
+		len = KG_LEFT_NAME - 1;
+	memcpy(name, from + 1, len);
+	name[len] = '\0';
+	*state = to[2];
+	return true;
 }
 
 unsigned

@@ -16,7 +16,8 @@
 
 /* What has been heard from the init. All zero at the start. */
 struct kg_talk {
-	bool terminal, started;
+	bool terminal, started, left;
+	int pieces;         /* of KG_LEFT_NAMES */
 	uint32_t last_word; /* KG_EXIT, KG_EXEC_FAILED, KG_WALL or KG_LAUNCH_FAILED, which end the talk; or 0 */
 	int32_t a, b;       /* of the last word */
 };
@@ -41,6 +42,12 @@ struct kg_result kg_result_of(const struct kg_talk *talk, bool killed);
 enum { KG_RESULT_BYTES = 40 };
 /* The text of the exit file, without a final NUL; returns its length. */
 size_t kg_result_text(const struct kg_result *result, char out[KG_RESULT_BYTES]);
+
+/*
+ * The name and the state's letter in the text of a process's /proc file `stat`; the name is cut at its room and
+ * terminated. False: it is none.
+ */
+bool kg_stat_name(const char *stat, size_t n, char name[KG_LEFT_NAME], char *state);
 
 /* A wait status of an ended command as exit code (128 + signal) and signal. */
 struct kg_message kg_exit_message(int wait_status);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "guest/sys.h"
@@ -16,15 +15,6 @@ enum {
 	AGAIN_MS = 250,
 	BACKLOG = 4096, /* the proxy accepts as many as it may; more wait here */
 };
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static int
 listen_on_loopback(void)
@@ -115,7 +105,7 @@ kg_route_lost(struct kg_route *route)
 		return; /* the answer to kg_route_again */
 	close(route->channel);
 	route->channel = -1;
-	route->again_at = now_ms() + AGAIN_MS;
+	route->again_at = kg_now_ms() + AGAIN_MS;
 }
 
 void
@@ -124,13 +114,13 @@ kg_route_again(struct kg_route *route)
 	if (kg_route_wait_ms(route) != 0)
 		return;
 	route->channel = hand_over(route);
-	route->again_at = now_ms() + AGAIN_MS;
+	route->again_at = kg_now_ms() + AGAIN_MS;
 }
 
 int
 kg_route_wait_ms(const struct kg_route *route)
 {
-	int64_t left = route->again_at - now_ms();
+	int64_t left = route->again_at - kg_now_ms();
 
 	if (!route->path || route->channel >= 0)
 		return -1;

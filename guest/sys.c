@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "guest/sys.h"
@@ -141,6 +142,15 @@ kg_write_file(const char *path, const char *text, size_t n)
 		failed = errno ? errno : EIO;
 	close(fd);
 	return failed;
+}
+
+int64_t
+kg_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 void *

@@ -44,6 +44,9 @@ bool kg_read_all(int fd, void *out, size_t n);
 /* All bytes of a small text to a file that exists; 0 or errno. */
 int kg_write_file(const char *path, const char *text, size_t n);
 
+/* Monotonic. */
+int64_t kg_now_ms(void);
+
 /* Anonymous private memory, or NULL; whole pages are given back by kg_unmap. */
 void *kg_map(size_t bytes);
 void kg_unmap(void *memory, size_t bytes);

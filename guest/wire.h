@@ -30,6 +30,8 @@ enum kg_type {
 	KG_KILL,          /* kraft -> launcher: end the sandbox now */
 	KG_CHILD,         /* launcher -> kraft: a = host pid of the init, as the kernel says it; comes first */
 	KG_LAUNCH_FAILED, /* launcher or init -> kraft: a = enum kg_fault, b = errno; exit 125 */
+	KG_LEFT,          /* init -> kraft: a = processes that still ran when the command had ended; before KG_EXIT */
+	KG_LEFT_NAMES,    /* init -> kraft: a, b = the next eight bytes of their names; after KG_LEFT */
 	KG_TYPE_END
 };
 
@@ -49,6 +51,15 @@ struct kg_message {
 	uint32_t type;
 	int32_t a, b;
 	uint32_t zero; /* must be 0 */
+};
+
+/* What the command left: names as in /proc (a worker's bytes), each with its NUL, zero behind the last one. */
+enum {
+	KG_LEFT_SHOWN = 8,
+	KG_LEFT_NAME = 16,
+	KG_LEFT_BYTES = KG_LEFT_SHOWN * KG_LEFT_NAME,
+	KG_LEFT_PIECE = 8,
+	KG_LEFT_PIECES = KG_LEFT_BYTES / KG_LEFT_PIECE,
 };
 
 /* In the directory of the session's channel, which is mounted inside at its own path. */

@@ -216,6 +216,20 @@ record_failure(int folder, struct kr_log *log, const struct kr_error *err)
 		folder, KG_EXIT_FILE, exit_text, (size_t)n, 0600, NULL); /* `view` then says lost */
 }
 
+/* What the command left is no part of what it printed. */
+static void
+record_left(struct kr_log *log, const struct kr_session_end *end)
+{
+	char words[KR_LEFT_WORDS], text[KR_LEFT_WORDS + 64];
+	int n;
+
+	kr_session_left_words(end, words);
+	if (!*words)
+		return;
+	n = snprintf(text, sizeof(text), "still running when the command had ended: %s\n", words);
+	kr_log_add(log, KR_LOG_NOTE, text, (size_t)n, kr_now_ms());
+}
+
 /* The way out comes first: a session that cannot get it runs nothing (POL-09). */
 static int
 connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *log, struct kr_error *err)
@@ -295,6 +309,8 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 	result = plan_and_launch(run, job, home ? home : run->item.home, &log, err);
 	if (result < 0)
 		record_failure(folder, &log, err);
+	else
+		record_left(&log, &job->end);
 	job->log_errno = log.sys_errno;
 	kr_log_close(&log);
 	if (home)

@@ -112,6 +112,7 @@ note_done(const struct kr_run_state *run, const struct kr_job *job)
 	done->has_session = true;
 	done->started = job->end.started;
 	done->signal = job->end.signal;
+	kr_session_left_words(&job->end, done->left_running);
 }
 
 static int

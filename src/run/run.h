@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "session/calls.h"
+#include "session/relay.h"
 
 /* Where a command's streams are, when they are not ours; -1: nothing to read, not kept beside the log. */
 struct kr_run_streams {
@@ -27,7 +28,7 @@ struct kr_run_done {
 	char wrote[2048], not_put_back[768];
 	/* Names of processes that still ran when the command had ended, "a, b and 3 more", escaped; "": none did. They were
 	 * ended. */
-	char left_running[256];
+	char left_running[KR_LEFT_WORDS];
 };
 
 /* An agent in place of a command: what is to be started is found in the item, when its policy is known (agent.c). */

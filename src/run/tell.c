@@ -259,11 +259,16 @@ tell_missing(struct kr_run_state *run, const struct kr_job *job)
 void
 kr_run_sum_up(struct kr_run_state *run, const struct kr_job *job)
 {
+	char left[KR_LEFT_WORDS];
+
 	if (job->end.write_errno)
 		kr_run_say("cannot write what the command says: %s; it is in 'kraft view logs %s'",
 			strerror(job->end.write_errno), job->paths.id);
 	if (job->log_errno)
 		kr_run_say("the log of this session ends early: %s", strerror(job->log_errno));
+	kr_session_left_words(&job->end, left);
+	if (*left)
+		kr_run_say("still running when the command had ended, and ended with it: %s", left);
 	kr_run_tell_network(run, job);
 	if (kr_session_exit_status(&job->end) != 0) {
 		for (size_t i = 0; i < job->plan->notes.n; i++)

@@ -12,6 +12,7 @@
 
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "os/sys.h"
 #include "os/timer.h"
 #include "session/facts.h"
@@ -67,6 +68,7 @@ struct kr_relay {
 	bool got_exit, launcher_gone, command_stopped, stop_asked, abandon;
 	size_t rest; /* read since the launcher's end, at most */
 	uint64_t answered; /* bytes on stdout */
+	size_t left_bytes; /* of end.left_names */
 	int64_t interrupted_at, kill_at, hard_at, limit_at;
 	struct kr_session_end end;
 };
@@ -546,6 +548,16 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 	case KG_CONTINUED:
 		r->command_stopped = false;
 		break;
+	case KG_LEFT:
+		r->end.left = m->a < 1 ? 1 : (unsigned)m->a;
+		break;
+	case KG_LEFT_NAMES:
+		if (r->left_bytes + KG_LEFT_PIECE > sizeof(r->end.left_names))
+			break;
+		memcpy(r->end.left_names + r->left_bytes, &m->a, sizeof(m->a));
+		memcpy(r->end.left_names + r->left_bytes + sizeof(m->a), &m->b, sizeof(m->b));
+		r->left_bytes += KG_LEFT_PIECE;
+		break;
 	case KG_EXIT:
 		r->got_exit = true;
 		r->end.code = m->a & 255;
@@ -898,6 +910,31 @@ kr_relay_follow(
 	KR_FAULT(exit_seen);
 	*end = r->end;
 	return 0;
+}
+
+void
+kr_session_left_words(const struct kr_session_end *end, char out[KR_LEFT_WORDS])
+{
+	enum { REST = sizeof(" and 4294967295 more") };
+	const char *at = end->left_names, *stop = at + sizeof(end->left_names);
+	unsigned told = 0;
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (; told < end->left && told < KG_LEFT_SHOWN; told++) {
+		const char *nul = memchr(at, '\0', (size_t)(stop - at));
+		char name[4 * KG_LEFT_NAME + 1];
+
+		if (!nul || nul == at)
+			break; /* that many were not told */
+		kr_text_escape(name, sizeof(name), at, (size_t)(nul - at));
+		if (used + strlen(name) + 2 + REST > KR_LEFT_WORDS)
+			break;
+		used += (size_t)snprintf(out + used, KR_LEFT_WORDS - used, "%s%s", told ? ", " : "", name);
+		at = nul + 1;
+	}
+	if (told < end->left)
+		(void)snprintf(out + used, KR_LEFT_WORDS - used, told ? " and %u more" : "%u without a name", end->left - told);
 }
 
 _Static_assert((int)KR_EXIT_LAUNCH == (int)KG_EXIT_REFUSED &&

@@ -57,6 +57,8 @@ struct kr_session_end {
 	enum kg_fault fault; /* not started: launcher or init could not do their part */
 	int fault_errno;
 	int wall; /* not started: index in the verify block of a mount that is not what was checked; -1 */
+	unsigned left;      /* processes that still ran when the command had ended, and were ended; as the init says */
+	char left_names[KG_LEFT_BYTES]; /* of the first of them (guest/wire.h): a worker's bytes */
 	uint64_t out_bytes; /* what the worker wrote */
 	int write_errno;    /* our stdout or stderr took no more, and not because its reader went away; 0: no such
 						   thing */
@@ -72,6 +74,10 @@ void kr_relay_worker_ends(const struct kr_relay *relay, int *in, int *out, int *
 /* Blocks until the session is over. Takes over the session's descriptors and reaps the launcher. */
 int kr_relay_follow(
 	struct kr_relay *relay, struct kr_session *session, struct kr_session_end *end, struct kr_error *err);
+
+/* "sleep, node and 3 more", escaped; "" when nothing was left. */
+enum { KR_LEFT_WORDS = 256 };
+void kr_session_left_words(const struct kr_session_end *end, char out[KR_LEFT_WORDS]);
 
 /* The exit status of kraft for an end: the command's, or 128 + signal, or 125 to 127. */
 int kr_session_exit_status(const struct kr_session_end *end);

@@ -22,9 +22,9 @@ INIT = os.path.join(OPT, "init")
 BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
 
 (START, TERMINAL, STARTED, EXEC_FAILED, STOPPED, CONTINUED, EXIT, WALL, SIGNAL, KILL, CHILD,
- LAUNCH_FAILED) = range(1, 13)
+ LAUNCH_FAILED, LEFT, LEFT_NAMES) = range(1, 15)
 NAMES = dict(enumerate("- START TERMINAL STARTED EXEC_FAILED STOPPED CONTINUED EXIT WALL SIGNAL KILL CHILD "
-                       "LAUNCH_FAILED".split()))
+                       "LAUNCH_FAILED LEFT LEFT_NAMES".split()))
 NONE, KEYRING, NO_BWRAP, NAMESPACE, ROUTE, PTY, CWD, INTERNAL = range(8)
 MESSAGE = struct.Struct("=IiiI")
 
@@ -159,6 +159,12 @@ class Session:
 
     def count(self, name):
         return sum(1 for m in self.messages if m[0] == name)
+
+    def left(self):
+        """What the command left running: how many, and the names of the first ones."""
+        told = [m[1] for m in self.messages if m[0] == "LEFT"]
+        names = b"".join(struct.pack("=ii", *m[1:]) for m in self.messages if m[0] == "LEFT_NAMES")
+        return (told[0] if told else 0, [n for n in names.split(b"\0") if n])
 
     def child(self):
         return self.wait_for("CHILD")[1]

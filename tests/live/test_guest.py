@@ -165,6 +165,31 @@ def grandchild_holds_output():
     equal(none_left(marker), [])
 
 
+@test("ITM-02 what the command left is told: how many, the first names; who ends by itself within a second is not; nobody waits for nothing")
+def what_is_left():
+    s = shell("sleep 600 & sleep 600 & exit 3")
+    equal((s.code, s.left()), (3, (2, [b"sleep"] * 2)), s)
+    s = shell("i=0; while [ $i -lt 12 ]; do sleep 600 & i=$((i+1)); done")
+    equal(s.left(), (12, [b"sleep"] * 8), s)
+    equal([m[0] for m in s.messages if m[0].startswith("LEFT")][0], "LEFT")
+    name = b"(a) b\x1b[2J) S"
+    s = python("import ctypes,os,time\nif os.fork() == 0:\n os.setsid()\n ctypes.CDLL(None).prctl(15, %r, 0, 0, 0)\n time.sleep(600)\ntime.sleep(0.3)" % name)
+    equal(s.left(), (1, [name]), s)
+    begun = time.monotonic()
+    s = shell("sleep 0.3 & (sleep 0.5; sleep 0) & true")
+    equal(s.left(), (0, []), s)
+    took = time.monotonic() - begun
+    equal(0.4 < took < 0.95, True, "those that end by themselves are waited for, and no longer: %s" % took)
+    s = shell("(trap '' TERM; while :; do sleep 0.01; done) & true")  # it forks all the time
+    equal(s.left()[0] in (1, 2), True, s.left())
+    times = []
+    for _ in range(5):
+        begun = time.monotonic()
+        equal(shell("true").left(), (0, []))
+        times.append(time.monotonic() - begun)
+    equal(min(times) < 0.3, True, "nothing is left, and nobody waits: %s" % times)
+
+
 @test("arguments arrive as they are: empty, long, many, with -- and line feeds")
 def arguments():
     words = ["", "--", "a\nb", "--cwd", "x" * 100000, "\xff"] + ["w"] * 3000

@@ -50,9 +50,10 @@ def _(t):
     home = shared()
     many = home.sh("for i in $(seq %d); do (echo line $i; echo error $i >&2) & done; wait" % full(200, 1000), timeout=60)
     t.works(len(many.lines) == full(200, 1000) and set(many.lines) == {"line %d" % i for i in range(1, full(200, 1000) + 1)}, "every line, whole", len(many.lines))
-    late = home.sh("(sleep 1; echo late) & echo early")
+    late = home.sh("(sleep 4; echo late) & echo early")
     t.works(late.out == "early\n", "nothing after the end", late)
     t.works("late" not in read(log_of(home)), "nor in the log")
+    t.works("still running when the command had ended, and ended with it: sh, sleep" in late.err.replace("sleep, sh", "sh, sleep"), "that is told", late.err)
     closed = home.sh("exec >&- 2>&- <&-; ./probe exit 4")
     t.works(closed.code == 4, "a worker that closes its streams", closed)
     for which in ("1", "2", "12"):

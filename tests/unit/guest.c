@@ -55,7 +55,7 @@ nothing_comes_out_of_turn(void **state)
 					   ended = { .started = true, .last_word = KG_EXIT };
 		bool early =
 			type == KG_STARTED || type == KG_EXEC_FAILED || type == KG_WALL || type == KG_LAUNCH_FAILED;
-		bool late = type == KG_STOPPED || type == KG_EXIT;
+		bool late = type == KG_STOPPED || type == KG_EXIT || type == KG_LEFT;
 		int32_t b = 0;
 
 		if (type == KG_STARTED || type == KG_TERMINAL || type == KG_CONTINUED)
@@ -86,6 +86,59 @@ a_descriptor_comes_once_and_with_the_terminal_only(void **state)
 	assert_false(take(&talk, KG_TERMINAL, 0, 0, 1));
 	assert_true(take(&talk, KG_STARTED, 0, 0, 0));
 	assert_false(take(&talk, KG_TERMINAL, 0, 0, 1));
+}
+
+static void
+what_is_left_comes_once_before_the_end_in_so_many_pieces(void **state)
+{
+	struct kg_talk talk = { .started = true };
+
+	(void)state;
+	assert_false(take(&talk, KG_LEFT_NAMES, 1, 1, 0));
+	assert_false(take(&talk, KG_LEFT, 0, 0, 0));
+	assert_false(take(&talk, KG_LEFT, -1, 0, 0));
+	assert_false(take(&talk, KG_LEFT, 1, 1, 0));
+	assert_false(take(&talk, KG_LEFT, INT32_MAX, 0, 0));
+	assert_true(take(&talk, KG_LEFT, 3, 0, 0));
+	assert_false(take(&talk, KG_LEFT, 3, 0, 0));
+	for (int i = 0; i < KG_LEFT_PIECES; i++)
+		assert_true(take(&talk, KG_LEFT_NAMES, -1, INT32_MIN, 0));
+	assert_false(take(&talk, KG_LEFT_NAMES, 1, 1, 0));
+	assert_true(take(&talk, KG_EXIT, 0, 0, 0));
+	assert_false(take(&talk, KG_LEFT, 3, 0, 0));
+}
+
+static void
+the_name_of_a_process(void **state)
+{
+	static const struct {
+		const char *stat, *name; /* name NULL: it is none */
+		char state;
+	} cases[] = {
+		{ "12 (sleep) S 1 1", "sleep", 'S' },
+		{ "1 (a) b) S) R 1", "a) b) S", 'R' },
+		{ "1 () Z", "", 'Z' },
+		{ "1 (0123456789abcdefgh) S 1", "0123456789abcde", 'S' },
+		{ "1 (a\n\033) S 1", "a\n\033", 'S' },
+		{ "1 (a)", NULL, 0 },
+		{ "1 (a) ", NULL, 0 },
+		{ "1 (a)S 1", NULL, 0 },
+		{ "1 )a( S", NULL, 0 },
+		{ "1 a", NULL, 0 },
+		{ "", NULL, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char name[KG_LEFT_NAME], letter;
+		bool is_one = kg_stat_name(cases[i].stat, strlen(cases[i].stat), name, &letter);
+
+		assert_int_equal(is_one, cases[i].name != NULL);
+		if (!is_one)
+			continue;
+		assert_string_equal(name, cases[i].name);
+		assert_int_equal(letter, cases[i].state);
+	}
 }
 
 static void
@@ -352,6 +405,8 @@ main(void)
 		cmocka_unit_test(an_ordinary_talk),
 		cmocka_unit_test(nothing_comes_out_of_turn),
 		cmocka_unit_test(a_descriptor_comes_once_and_with_the_terminal_only),
+		cmocka_unit_test(what_is_left_comes_once_before_the_end_in_so_many_pieces),
+		cmocka_unit_test(the_name_of_a_process),
 		cmocka_unit_test(values_out_of_range),
 		cmocka_unit_test(orders_of_kraft),
 		cmocka_unit_test(results),

@@ -1152,6 +1152,36 @@ one_file_for_both_streams_keeps_their_order(void **state)
 	close_play(&play);
 }
 
+static void
+what_the_command_left_is_told_in_one_line(void **state)
+{
+	struct kr_session_end end = { 0 };
+	char words[KR_LEFT_WORDS];
+
+	(void)state;
+	kr_session_left_words(&end, words);
+	assert_string_equal(words, "");
+	end.left = 1;
+	memcpy(end.left_names, "sleep", 6);
+	kr_session_left_words(&end, words);
+	assert_string_equal(words, "sleep");
+	end.left = 12;
+	memcpy(end.left_names, "a\033[2J\0b", 8);
+	kr_session_left_words(&end, words);
+	assert_string_equal(words, "a\\x1b[2J, b and 10 more");
+	memset(end.left_names, 0, sizeof(end.left_names));
+	kr_session_left_words(&end, words);
+	assert_string_equal(words, "12 without a name");
+	memset(end.left_names, '\001', sizeof(end.left_names)); /* no end: what an init of the worker's may say */
+	kr_session_left_words(&end, words);
+	assert_string_equal(words, "12 without a name");
+	for (size_t i = 1; i <= KG_LEFT_SHOWN; i++)
+		end.left_names[i * KG_LEFT_NAME - 1] = '\0';
+	end.left = UINT32_MAX;
+	kr_session_left_words(&end, words);
+	assert_true(strlen(words) < KR_LEFT_WORDS && strstr(words, " and 42949672"));
+}
+
 int
 main(void)
 {
@@ -1183,6 +1213,7 @@ main(void)
 		IN_FOLDER(ends_without_a_start_are_told_apart),
 		IN_FOLDER(the_exit_file_speaks_when_the_socket_does_not),
 		IN_FOLDER(one_file_for_both_streams_keeps_their_order),
+		cmocka_unit_test(what_the_command_left_is_told_in_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
