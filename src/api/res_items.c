@@ -74,6 +74,7 @@ kr_api_items_file(struct kr_api_call *call, struct kr_error *err)
 		.description = kr_api_text(call, "description"),
 		.repo = kr_api_text(call, "repo"),
 		.chain = kr_api_text(call, "chain"),
+		.harness = kr_api_text(call, "harness"),
 		.base = kr_api_text(call, "base_branch"),
 		.depends_on = words(call, "depends_on"),
 		.layer_file = "policy",

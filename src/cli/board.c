@@ -18,7 +18,7 @@ enum {
 	DAY_MINUTES = 24 * 60,
 	ID_MIN = 8,
 	ID_MOST = 40,
-	STATE_WIDTH = 20,
+	STATE_WIDTH = 24, /* "rate-limited until 14:05" */
 	PLACE_MIN = 8,
 	PLACE_MOST = 32,
 	NUMBER_WIDTH = 8,
@@ -124,12 +124,6 @@ rank_of(const char *words)
 }
 
 static bool
-is_active(const char *status)
-{
-	return strcmp(status, kr_status_name(KR_STATUS_ACTIVE)) == 0;
-}
-
-static bool
 is_hosted(struct kr_board *board, const char *id)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena turn = { 0 };
@@ -139,10 +133,10 @@ is_hosted(struct kr_board *board, const char *id)
 }
 
 static int
-fill_row(
-	struct kr_board *board, const struct kr_item_row *item, struct kr_board_row *out, struct kr_error *err)
+fill_row(struct kr_arena *arena, struct kr_board *board, const struct kr_item_row *item, struct kr_board_row *out,
+	struct kr_error *err)
 {
-	const bool hosted = (is_active(item->status) || item->turn) && is_hosted(board, item->id);
+	const bool hosted = (kr_work_has_host(item) || item->turn) && is_hosted(board, item->id);
 	const struct kr_board_tally *tally = find_tally(board, item->id);
 
 	*out = (struct kr_board_row){
@@ -151,12 +145,14 @@ fill_row(
 		.status = item->status,
 		.place = *item->place ? item->place : "-",
 		.words = kr_work_words(item, hosted),
+		.until = hosted && item->retry_ms ? kr_work_state(arena, item, hosted) : NULL,
+		.has_host = kr_work_has_host(item),
 		.progress = item->progress,
 		.refused = tally ? tally->n : 0,
 		.since_ms = item->changed_ms,
 	};
 	out->rank = rank_of(out->words);
-	return hosted && is_active(item->status) ? running_since(board, item->id, &out->since_ms, err) : 0;
+	return hosted && kr_work_has_host(item) ? running_since(board, item->id, &out->since_ms, err) : 0;
 }
 
 /* Whoever has waited longest first. */
@@ -186,7 +182,7 @@ read_rows(struct kr_board *board, struct kr_error *err)
 	result = kr_work_rows(&arena, board->store, &items, err);
 	rows = kr_arena_alloc(&arena, (items.n + 1) * sizeof(*rows));
 	for (size_t i = 0; result == 0 && i < items.n; i++)
-		result = fill_row(board, &items.v[i], &rows[i], err);
+		result = fill_row(&arena, board, &items.v[i], &rows[i], err);
 	if (result < 0) {
 		kr_arena_fini(&arena);
 		return -1;
@@ -204,7 +200,7 @@ static bool
 locks_changed(struct kr_board *board)
 {
 	for (size_t i = 0; i < board->n; i++)
-		if (is_active(board->rows[i].status) &&
+		if (board->rows[i].has_host &&
 			is_hosted(board, board->rows[i].id) != (strcmp(board->rows[i].words, "cut off") != 0))
 			return true;
 	return false;
@@ -375,7 +371,10 @@ row_line(struct line *line, const struct widths *w, const struct kr_board_row *r
 	char state[64], since[32], progress[32] = "-", refused[32] = "-";
 
 	age(row->since_ms, layout->now_ms, since, sizeof(since));
-	snprintf(state, sizeof(state), "%s since %s", row->words, since);
+	if (row->until)
+		snprintf(state, sizeof(state), "%s", row->until);
+	else
+		snprintf(state, sizeof(state), "%s since %s", row->words, since);
 	if (row->progress >= 0)
 		snprintf(progress, sizeof(progress), "%lld", (long long)row->progress);
 	if (row->refused)

@@ -12,6 +12,8 @@
 struct kr_board_row {
 	const char *id, *title, *status, *place;
 	const char *words; /* as a person reads its state: "needs you", "running", ... */
+	const char *until; /* the same with how long it lasts; NULL: nobody knows */
+	bool has_host;     /* a process should be at it */
 	int64_t progress;  /* -1: none was told */
 	long refused;      /* sandbox_egress_refused events of the item */
 	uint64_t since_ms; /* when it came into this state */

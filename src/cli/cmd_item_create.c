@@ -5,10 +5,11 @@
 
 #include "base/fd.h"
 
-enum { DESCRIPTION, CHAIN, BASE, REPO, DEPENDS_ON, POLICY, AUTOSTART, JSON };
+enum { DESCRIPTION, CHAIN, HARNESS, BASE, REPO, DEPENDS_ON, POLICY, AUTOSTART, JSON };
 static const struct kr_option options[] = {
 	[DESCRIPTION] = { "description", 'd', "TEXT", "what is to be done, in full" },
 	[CHAIN] = { "chain", 0, "ID", "how it is done; 'kraft admin chains' lists them" },
+	[HARNESS] = { "harness", 0, "ID", "the agent that does it, in place of the one that its chain names" },
 	[BASE] = { "base-branch", 'b', "BRANCH", "begin at this branch, in place of where the checkout stands" },
 	[REPO] = { "repo", 'C', "PATH", "the checkout to work for, in place of the one you stand in" },
 	[DEPENDS_ON] = { "depends-on", 0, "ITEM[,ITEM...]", "it begins when these are done" },
@@ -66,6 +67,7 @@ create(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *
 		.description = parsed->value[DESCRIPTION],
 		.repo = parsed->value[REPO],
 		.chain = parsed->value[CHAIN],
+		.harness = parsed->value[HARNESS],
 		.base = parsed->value[BASE],
 		.layer_file = parsed->value[POLICY],
 		.worker = (const char *const *)parsed->words + 1,

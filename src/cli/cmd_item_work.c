@@ -31,7 +31,7 @@ look_and_tell(struct call *c, struct kr_work_view *v, struct kr_error *err)
 {
 	if (kr_work_look(&c->work, c->id, v, err) < 0)
 		return -1;
-	printf("%s %s%s%s\n", v->row.id, kr_work_words(&v->row, v->is_hosted), *v->row.place ? " at " : "",
+	printf("%s %s%s%s\n", v->row.id, kr_work_state(c->work.arena, &v->row, v->is_hosted), *v->row.place ? " at " : "",
 		v->row.place);
 	if (*v->row.reason) {
 		char safe[4096];

@@ -38,23 +38,29 @@ static const struct kr_option list_options[] = {
 	{ NULL },
 };
 
+enum { STATE_MIN = 10 };
+
 static void
-print_list(const struct kr_work_brief *v, size_t n)
+print_list(struct kr_arena *arena, const struct kr_work_brief *v, size_t n)
 {
-	size_t width = ID_MIN;
+	const char **states = kr_arena_alloc(arena, (n + 1) * sizeof(*states));
+	size_t width = ID_MIN, state = STATE_MIN;
 
 	if (!n) {
 		puts("(nothing)");
 		return;
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		states[i] = kr_work_state(arena, &v[i].row, v[i].is_hosted);
 		width = strlen(v[i].row.id) > width ? strlen(v[i].row.id) : width;
-	printf("%-*s  %-10s %-14s %-20s %s\n", (int)width, "ID", "STATUS", "GATE", "NODE", "TITLE");
+		state = strlen(states[i]) > state ? strlen(states[i]) : state;
+	}
+	printf("%-*s  %-*s %-14s %-20s %s\n", (int)width, "ID", (int)state, "STATUS", "GATE", "NODE", "TITLE");
 	for (size_t i = 0; i < n; i++) {
 		const struct kr_item_row *row = &v[i].row;
 
-		printf("%-*s  %-10s %-14s %-20s ", (int)width, row->id, kr_work_words(row, v[i].is_hosted),
-			or_dash(kr_work_gate(row)), or_dash(row->place));
+		printf("%-*s  %-*s %-14s %-20s ", (int)width, row->id, (int)state, states[i], or_dash(kr_work_gate(row)),
+			or_dash(row->place));
 		print_safe(row->title, TITLE_MAX);
 		putchar('\n');
 	}
@@ -82,7 +88,7 @@ list(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *er
 	if (result == 0 && parsed->value[LIST_JSON])
 		result = print_list_json(&items, err);
 	else if (result == 0)
-		print_list(items.v, items.n);
+		print_list(arena, items.v, items.n);
 	kr_work_close(&work);
 	return result;
 }
@@ -215,7 +221,7 @@ print_item(struct kr_arena *arena, const struct kr_work_view *v)
 {
 	print_line("id", v->row.id);
 	print_line("title", v->row.title);
-	print_line("status", kr_work_words(&v->row, v->is_hosted));
+	print_line("status", kr_work_state(arena, &v->row, v->is_hosted));
 	print_line("at", place_of(arena, v));
 	print_line("reason", v->row.reason);
 	print_line("gate", kr_work_gate(&v->row));
@@ -228,6 +234,7 @@ print_item(struct kr_arena *arena, const struct kr_work_view *v)
 	print_line("repo", v->row.repo);
 	print_line("branch", kr_arena_printf(arena, "kraft/%s", v->row.id));
 	print_line("chain", v->row.chain_id);
+	print_line("harness", v->row.harness);
 	print_line("base", v->row.base);
 	print_time("created", v->row.created_ms);
 	print_time("changed", v->row.changed_ms);

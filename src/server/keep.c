@@ -1,9 +1,16 @@
 #include "server/keep.h"
 
+/* Who waits for a provider has one too: it goes on by itself. */
+static bool
+had_slot(const struct kr_keep *k)
+{
+	return k->status == KR_STATUS_ACTIVE || k->status == KR_STATUS_RATE_LIMITED;
+}
+
 static bool
 is_wanted(const struct kr_keep *k, uint64_t now_ms)
 {
-	const bool is_to_go_on = k->status == KR_STATUS_ACTIVE || k->status == KR_STATUS_QUEUED;
+	const bool is_to_go_on = had_slot(k) || k->status == KR_STATUS_QUEUED;
 
 	return ((is_to_go_on && !k->waits) || k->has_turn) && !k->is_hosted && k->not_before_ms <= now_ms;
 }
@@ -12,7 +19,7 @@ is_wanted(const struct kr_keep *k, uint64_t now_ms)
 static bool
 comes_before(const struct kr_keep *a, const struct kr_keep *b)
 {
-	const bool a_active = a->status == KR_STATUS_ACTIVE, b_active = b->status == KR_STATUS_ACTIVE;
+	const bool a_active = had_slot(a), b_active = had_slot(b);
 
 	return a_active != b_active ? a_active : a->since_ms < b->since_ms;
 }

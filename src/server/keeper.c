@@ -168,10 +168,17 @@ kr_keeper_reaped(struct kr_keeper *keeper, pid_t pid)
 	return true;
 }
 
+static bool
+is_of_interest(enum kr_status status)
+{
+	return status == KR_STATUS_ACTIVE || status == KR_STATUS_RATE_LIMITED || status == KR_STATUS_QUEUED ||
+		   status == KR_STATUS_BLOCKED;
+}
+
 static void
 start(struct kr_keeper *keeper, struct kr_work *work, const struct kr_keep *item)
 {
-	const bool turn_only = item->status != KR_STATUS_ACTIVE && item->status != KR_STATUS_QUEUED;
+	const bool turn_only = !is_of_interest(item->status) || item->status == KR_STATUS_BLOCKED;
 	const char *id = item->id;
 	struct child *child = kr_xcalloc(1, sizeof(*child));
 	struct kr_error err = { 0 };
@@ -198,12 +205,6 @@ status_of(const struct kr_item_row *row)
 		if (kr_work_is(row, s))
 			return s;
 	return KR_STATUS_PAUSED; /* of a newer kraft: none of ours */
-}
-
-static bool
-is_of_interest(enum kr_status status)
-{
-	return status == KR_STATUS_ACTIVE || status == KR_STATUS_QUEUED || status == KR_STATUS_BLOCKED;
 }
 
 static int
@@ -291,7 +292,7 @@ count_first(struct kr_keeper *keeper, const struct kr_keep *items, size_t n, str
 	if (keeper->has_looked)
 		return;
 	for (size_t i = 0; i < n; i++)
-		if (items[i].status == KR_STATUS_ACTIVE) {
+		if (items[i].status == KR_STATUS_ACTIVE || items[i].status == KR_STATUS_RATE_LIMITED) {
 			health->scanned++;
 			*(items[i].is_hosted ? &health->adopted : &health->resumed) += 1;
 		}

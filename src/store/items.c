@@ -184,9 +184,9 @@ int
 kr_store_session_add(struct kr_store *store, const struct kr_session_row *r, struct kr_error *err)
 {
 	return kr_rows_change(store, "cannot record the session", err,
-			   "INSERT INTO sessions (id, item, run, path, round, status, created_ms) VALUES (?1, ?2, ?3, "
-			   "?4, ?5, ?6, ?7)",
-			   "ttititi", r->id, r->item, r->run, r->path, r->round, r->status, (int64_t)r->created_ms) < 0
+			   "INSERT INTO sessions (id, item, run, path, round, status, created_ms, harness) VALUES (?1, ?2, ?3, "
+			   "?4, ?5, ?6, ?7, ?8)",
+			   "ttititit", r->id, r->item, r->run, r->path, r->round, r->status, (int64_t)r->created_ms, r->harness) < 0
 			   ? -1
 			   : 0;
 }

@@ -201,20 +201,94 @@ add_failures(struct kr_arena *arena, struct kr_buf *out, const struct kr_brief *
 		kr_buf_addf(out, "\nWhat failed beside these: %zu more.\n", b->left_out);
 }
 
+static void
+add_steer(struct kr_arena *arena, struct kr_buf *out, const struct kr_brief *b)
+{
+	if (b->steer && b->is_agents_steer) {
+		kr_buf_adds(out, "\n");
+		add_plain(arena, out, "An agent that looked at what failed says:", b->steer);
+	} else if (b->steer)
+		kr_buf_addf(out, "\nA person says: %s\n", b->steer);
+}
+
 const char *
 kr_brief_text(struct kr_arena *arena, const struct kr_brief *b)
 {
 	kr_auto_buf struct kr_buf out = KR_BUF(BRIEF_BYTES);
 
 	add_item(&out, b);
-	if (b->steer && b->is_agents_steer) {
-		kr_buf_adds(&out, "\n");
-		add_plain(arena, &out, "An agent that looked at what failed says:", b->steer);
-	} else if (b->steer)
-		kr_buf_addf(&out, "\nA person says: %s\n", b->steer);
+	add_steer(arena, &out, b);
 	if (b->prompt)
 		kr_buf_addf(&out, "\n%s\n", b->prompt);
 	add_failures(arena, &out, b);
+	return kr_arena_dup(arena, out.data ? out.data : "");
+}
+
+/* ---- the context ---- */
+
+static const char where_you_are[] =
+	"You were started by kraft, for one work item of a repository, in a sandbox: this worktree, a home of your own, the\n"
+	"tools of this host, and a network that reaches the hosts that a person has listed. Every other host is refused, and\n"
+	"nothing in here can change that. When what you need is missing or refused, do what can be done without it, and say\n"
+	"what is missing. Nobody reads what you print while you work, and nobody answers.\n";
+
+static const char how_you_end[] =
+	"\nBefore you end, write one JSON object into the file that $KRAFT_RESULT_PATH names: into that file itself, as '>'\n"
+	"does, since it cannot be replaced by another one.\n"
+	"    {\"status\": \"done\", \"session_summary\": \"what you did, in a few sentences\"}\n"
+	"Its status is one of:\n"
+	"    done                it is done\n"
+	"    done_with_concerns  it is done, and \"concerns\" says what a person should look at\n"
+	"    failed              it could not be done, and \"concerns\" says why\n"
+	"    needs_context       \"question\" asks a person for what you have to know\n";
+
+static const char channel[] =
+	"\nThese commands tell kraft, and ask it:\n"
+	"    kraft item progress N      you are at step N of your plan\n"
+	"    kraft view threads --open  what reviewers said and nobody has settled\n"
+	"    kraft item reply THREAD --body TEXT --claim fixed|answered|should_fix\n"
+	"Answer each open thread that your work deals with.\n";
+
+static const char no_channel[] =
+	"\nNothing can be told to kraft while you work. Begin the subject of each commit with the step of your plan that it\n"
+	"belongs to, as in \"[3] ...\", and say in \"session_summary\" what you did about each review thread.\n";
+
+const char *
+kr_brief_context_text(struct kr_arena *arena, const struct kr_brief_context *c)
+{
+	kr_auto_buf struct kr_buf out = KR_BUF(BRIEF_BYTES);
+
+	kr_buf_adds(&out, where_you_are);
+	if (!c->is_reader)
+		kr_buf_addf(&out, "\nCommit what you do on the branch that is checked out, and stay on it. %s\n",
+			c->may_push ? "You may push it where the item asks for that." : "Never push: kraft takes your commits out.");
+	kr_buf_adds(&out, how_you_end);
+	kr_buf_adds(&out, c->is_by_result
+						  ? "Without it you have failed, whatever you did. So you have when a process that you started still runs "
+							"after\nyou: end what you put into the background.\n"
+						  : "Without it your exit status tells: 0 is done.\n");
+	kr_buf_adds(&out, c->has_channel ? channel : no_channel);
+	return kr_arena_dup(arena, out.data ? out.data : "");
+}
+
+/* ---- a conversation that goes on ---- */
+
+const char *
+kr_brief_resume_text(struct kr_arena *arena, enum kr_break why, const struct kr_brief *b)
+{
+	static const char *const words[] = {
+		[KR_BREAK_PAUSE] = "You had been paused.",
+		[KR_BREAK_LIMIT] = "Your provider had turned you away, until now.",
+		[KR_BREAK_CRASH] = "You were cut off: kraft, or its host, had ended.",
+	};
+	kr_auto_buf struct kr_buf out = KR_BUF(BRIEF_BYTES);
+
+	kr_buf_addf(&out,
+		"%s Go on where you were.\nWhat you had left uncommitted may be a commit by now, and a person may have "
+		"added to the branch:\nlook at it before you change anything. What you had started no longer runs, and "
+		"the file for your result is a\nnew one.\n",
+		words[why]);
+	add_steer(arena, &out, b);
 	return kr_arena_dup(arena, out.data ? out.data : "");
 }
 

@@ -1,6 +1,6 @@
 /*
- * What an agent is told on its stdin: the item, a person's word, the task's prompt; in a repair also what
- * failed. Pure.
+ * What an agent is told: where it is and how it tells what became of it (the context, the same for every task), and
+ * its task: the item, a person's word, the task's prompt; in a repair also what failed. Pure.
  *
  * What failed holds text of a worker's: reason and output are cleaned (UTF-8, no control characters but
  * newline and tab) and every line of them is indented, so that none of it can pass for a line of the item's
@@ -32,6 +32,19 @@ struct kr_brief {
 	size_t failure_count, left_out; /* left_out: failures beside those */
 };
 const char *kr_brief_text(struct kr_arena *arena, const struct kr_brief *brief);
+
+struct kr_brief_context {
+	bool has_channel;  /* kraft's command works inside (CHN-11) */
+	bool may_push;     /* by the policy's grant */
+	bool is_reader;    /* what it changes is put back */
+	bool is_by_result; /* without a result file it has failed; else its exit status tells */
+};
+const char *kr_brief_context_text(struct kr_arena *arena, const struct kr_brief_context *context);
+
+/* Why a conversation broke off. */
+enum kr_break { KR_BREAK_PAUSE, KR_BREAK_LIMIT, KR_BREAK_CRASH };
+/* For one that goes on where it was. Only the steer is looked at in `brief`. */
+const char *kr_brief_resume_text(struct kr_arena *arena, enum kr_break why, const struct kr_brief *brief);
 
 /* ---- of a session beside the chain (work/turn.h) ---- */
 

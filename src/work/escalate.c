@@ -5,7 +5,7 @@
 #include "work/turn.h"
 
 #include "base/text.h"
-#include "run/where.h"
+#include "work/agent.h"
 
 /* ---- what they share ---- */
 
@@ -20,9 +20,6 @@ refuse_turn(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
 	kr_fail(err, KR_E_BUSY, "an agent is about to begin on item '%s'", v->row.id);
 	return kr_hint(err, "'kraft item escalate --stop %s' ends that", v->row.id);
 }
-
-static const char no_agent[] =
-	"agents are not built into this kraft yet, and the item has no command in their place";
 
 /* Starts what was filed, or takes it back. */
 static int
@@ -45,6 +42,7 @@ file_turn(struct kr_work *work, const char *id, const char *message, bool new_th
 	struct kr_turn_wish wish = { .message = message };
 	kr_auto_fd int lock = -1;
 	struct kr_work_view v;
+	const char *why;
 
 	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || refuse_turn(work, &v, err) < 0)
 		return -1;
@@ -53,10 +51,9 @@ file_turn(struct kr_work *work, const char *id, const char *message, bool new_th
 		kr_fail(err, KR_E_REFUSED, "item '%s' is %s: there is nothing to help with", v.row.id, v.row.status);
 		return kr_hint(err, "a turn begins while the item waits for you or is paused");
 	}
-	if (!v.row.worker) {
-		kr_fail(err, KR_E_REFUSED, "%s", no_agent);
-		return kr_hint(err, "'kraft item create ... -- COMMAND' gives one to an item");
-	}
+	(void)kr_work_beside(work, &v, &why);
+	if (why)
+		return kr_fail(err, KR_E_REFUSED, "no agent can help item '%s': %s", v.row.id, why);
 	kr_turn_place(&v, new_thread, &wish);
 	return kr_turn_file(work, &v, &wish, err);
 }
@@ -93,7 +90,7 @@ kr_work_escalate_stop(struct kr_work *work, const char *id, struct kr_error *err
 
 	if (kr_store_item_get(work->arena, work->store, id, &row, err) < 0)
 		return -1;
-	if (!row.turn || kr_work_is(&row, KR_STATUS_ACTIVE)) {
+	if (!row.turn || kr_work_has_host(&row)) {
 		kr_fail(err, KR_E_REFUSED, "no escalation turn and no reply agent is at item '%s'", row.id);
 		return kr_hint(err, "'kraft item pause %s' ends what runs of its chain", row.id);
 	}
@@ -149,20 +146,6 @@ request_changes(
 	return kr_work_pass_reviewed(work, id, NULL, false, note_of(work->arena, &v, summary), review, err);
 }
 
-/* Why no agent can answer; NULL: one can. */
-static const char *
-why_no_reply(struct kr_work *work, const struct kr_work_view *v)
-{
-	struct kr_error err = { 0 };
-	struct kr_where where;
-
-	if (!v->row.worker)
-		return no_agent;
-	if (kr_where_find(work->arena, &work->host.places, v->row.repo, &where, &err) < 0)
-		return kr_arena_dup(work->arena, err.message);
-	return NULL;
-}
-
 /* 1: an agent is to begin. */
 static int
 file_reply(struct kr_work *work, const char *id, const char *review, const char **why, struct kr_error *err)
@@ -178,7 +161,7 @@ file_reply(struct kr_work *work, const char *id, const char *review, const char 
 	if (!count_open(&v))
 		return kr_fail(err, KR_E_USAGE, "there is no open thread to answer; --summary begins one");
 	gate = v.chain.nodes[v.next.node].id;
-	*why = why_no_reply(work, &v);
+	(void)kr_work_beside(work, &v, why); /* why no agent can answer; NULL: one can */
 	if (!*why)
 		return kr_turn_file(work, &v, &wish, err) < 0 ? -1 : 1;
 	return kr_work_say_both(work, &v.row, NULL, "review_submitted",

@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "config/harness.h"
 #include "run/where.h"
 
 enum { TITLE_BYTES = 500, SLUG_MAX = 24, TEXT_BYTES = 64 << 10 };
@@ -137,6 +138,19 @@ check_layer(struct kr_work *work, const struct kr_work_new *want, struct kr_erro
 			   : 0;
 }
 
+/* Which it is is looked at again at each launch; that there is one, now. */
+static int
+check_harness(struct kr_work *work, const struct kr_work_new *want, struct kr_error *err)
+{
+	struct kr_harness harness;
+
+	if (!want->harness)
+		return 0;
+	if (want->worker && want->worker[0])
+		return kr_fail(err, KR_E_USAGE, "an item has a harness, or a command in an agent's place, and not both");
+	return kr_harness_load(work->arena, &work->host.places, want->harness, &harness, err);
+}
+
 struct filing {
 	struct kr_work *work;
 	struct kr_item_row *row;
@@ -171,7 +185,7 @@ kr_work_file(
 		(want->description && *want->description &&
 			kr_work_check_text("the description", want->description, err) < 0) ||
 		kr_where_find(work->arena, &work->host.places, want->repo, &where, err) < 0 ||
-		check_layer(work, want, err) < 0 ||
+		check_layer(work, want, err) < 0 || check_harness(work, want, err) < 0 ||
 		find_dependencies(work, want->depends_on, &filing.depends_on, err) < 0)
 		return -1;
 	*out = (struct kr_item_row){
@@ -181,6 +195,7 @@ kr_work_file(
 		.repo = where.checkout.root,
 		.base = want->base,
 		.layer = want->layer,
+		.harness = want->harness,
 		.policy = freeze_policy(work, err),
 		.status = kr_status_name(KR_STATUS_PAUSED),
 		.stop = "",

@@ -9,11 +9,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fault.h"
 #include "os/timer.h"
 #include "session/item.h"
+#include "work/agent.h"
+
+enum { LIMIT_LOOK_MS = 1000 };
 
 static volatile sig_atomic_t is_stopped;
 
@@ -86,6 +91,7 @@ set_status(struct hosting *h, enum kr_status status, const char *stop, const cha
 	h->v.row.stop = stop;
 	h->v.row.place = place;
 	h->v.row.reason = reason;
+	h->v.row.retry_ms = 0;
 	return change(h, (struct change){ .event = event, .data = data }, err);
 }
 
@@ -151,6 +157,7 @@ settle_sessions(struct hosting *h, struct kr_error *err)
 		s->status = "unknown";
 		s->reason = "its host ended before it did";
 		s->ended_ms = kr_now_ms();
+		kr_work_take_seen(&h->v, kr_work_see(h->work, s->harness, s->id), s);
 		if (change(h,
 				(struct change){ .session = s,
 					.event = "session_unknown",
@@ -173,6 +180,7 @@ begin_task(struct hosting *h, const struct kr_task *task, struct kr_session_row 
 		.item = v->row.id,
 		.path = task->path,
 		.status = "running",
+		.harness = kr_work_harness_of(h->work, v, task),
 		.run = v->row.run,
 		.round = v->next.cycle,
 		.created_ms = kr_now_ms(),
@@ -190,9 +198,17 @@ begin_task(struct hosting *h, const struct kr_task *task, struct kr_session_row 
 		err);
 }
 
+/* Without a mark it runs again. */
+static bool
+has_mark(const struct kr_work_outcome *outcome, bool is_again)
+{
+	return !outcome->was_paused && !outcome->retry_ms && !is_again;
+}
+
+/* is_again: it will be tried once more, now. */
 static int
 end_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s,
-	const struct kr_work_outcome *outcome, struct kr_error *err)
+	const struct kr_work_outcome *outcome, bool is_again, struct kr_error *err)
 {
 	const struct kr_mark_row mark = {
 		.path = task->path,
@@ -204,18 +220,24 @@ end_task(struct hosting *h, const struct kr_task *task, struct kr_session_row *s
 		.ms = kr_now_ms(),
 	};
 
-	s->status = outcome->was_paused ? "paused" : mark.kind;
+	s->status = kr_work_outcome_status(outcome);
 	s->reason = outcome->reason;
 	s->ended_ms = kr_now_ms();
-	if (task->kind == KR_TASK_AGENT && !outcome->was_paused)
+	kr_work_take_seen(&h->v, outcome->seen, s);
+	if (task->kind == KR_TASK_AGENT && has_mark(outcome, is_again))
 		h->v.row.steer = NULL; /* it has been said */
 	return change(h,
-		(struct change){ .mark = outcome->was_paused ? NULL : &mark,
+		(struct change){ .mark = has_mark(outcome, is_again) ? &mark : NULL,
 			.session = s,
 			.event = outcome->was_paused ? "worker_session_paused" : "worker_session_exited",
-			.data = json_pack("{s:s, s:s, s:I, s:s}", "session_id", s->id, "status", s->status, "wall_ms",
-				(json_int_t)(s->ended_ms - s->created_ms), "reason", s->reason) },
+			.data = kr_work_ended_json(s, (int64_t)(s->ended_ms - s->created_ms)) },
 		err);
+}
+
+static const char *
+node_id(const struct hosting *h)
+{
+	return h->v.chain.nodes[h->v.next.node].id;
 }
 
 static int
@@ -224,33 +246,139 @@ tell_cap(struct hosting *h, const struct kr_task *task, const struct kr_work_out
 	return change(h,
 		(struct change){ .event = "time_cap_reached",
 			.data = json_pack("{s:s, s:s, s:f, s:s, s:s}", "scope", task->path, "field", outcome->cap, "minutes",
-				outcome->cap_minutes, "reason", outcome->reason, "node_id",
-				h->v.chain.nodes[h->v.next.node].id) },
+				outcome->cap_minutes, "reason", outcome->reason, "node_id", node_id(h)) },
 		err);
 }
 
-/* 1: it was paused, for this reason; "": by a person. */
+/* What is told beside the end of a session. */
 static int
-run_task(struct hosting *h, const struct kr_task *task, const char **reason, struct kr_error *err)
+tell_beside(struct hosting *h, const struct kr_task *task, const struct kr_session_row *s,
+	const struct kr_work_outcome *outcome, struct kr_error *err)
 {
-	struct kr_work_task want = {
-		.view = &h->v, .task = task, .round = h->v.next.cycle, .steer = h->v.row.steer, .show = h->show
-	};
-	struct kr_work_outcome outcome;
+	if (outcome->cap && tell_cap(h, task, outcome, err) < 0)
+		return -1;
+	if (outcome->resumed && change(h,
+								(struct change){ .event = "agent_session_resumed",
+									.data = json_pack("{s:s, s:s, s:s}", "task", task->path, "session_id", s->id,
+										"from", outcome->resumed->id) },
+								err) < 0)
+		return -1;
+	if (outcome->breach && change(h,
+							   (struct change){ .event = "scope_budget_reached",
+								   .data = json_pack("{s:s, s:s, s:s, s:s}", "breach", outcome->breach, "task",
+									   task->path, "reason", outcome->reason, "node_id", node_id(h)) },
+							   err) < 0)
+		return -1;
+	if (!outcome->left_running)
+		return 0;
+	return change(h,
+		(struct change){ .event = "background_jobs_abandoned",
+			.data = json_pack("{s:s, s:s, s:s, s:s}", "session_id", s->id, "node_id", node_id(h), "jobs",
+				outcome->left_running, "reason", outcome->reason) },
+		err);
+}
+
+/* ---- its provider turns it away ---- */
+
+static const char *
+iso_time(uint64_t ms, char out[32])
+{
+	const time_t seconds = (time_t)(ms / 1000);
+	struct tm at;
+
+	out[0] = '\0';
+	if (gmtime_r(&seconds, &at))
+		(void)strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &at);
+	return out;
+}
+
+static int
+begin_limit(struct hosting *h, const struct kr_work_outcome *outcome, struct kr_error *err)
+{
+	char at[32];
+
+	iso_time(outcome->retry_ms, at);
+	if (change(h,
+			(struct change){ .event = "rate_limit_hit",
+				.data = json_pack("{s:s, s:s, s:s}", "node_id", node_id(h), "rate_limit_type", outcome->limit_kind,
+					"resets_at_iso", at) },
+			err) < 0)
+		return -1;
+	h->v.row.status = kr_status_name(KR_STATUS_RATE_LIMITED);
+	h->v.row.reason = outcome->reason;
+	h->v.row.retry_ms = outcome->retry_ms;
+	return change(h,
+		(struct change){ .event = "work_item_rate_limited",
+			.data = json_pack("{s:s, s:s}", "node_id", node_id(h), "retry_at", at) },
+		err);
+}
+
+static int
+resume(struct hosting *h, struct kr_error *err)
+{
+	return set_status(h, KR_STATUS_ACTIVE, "", h->v.row.place, "", "work_item_resumed",
+		json_pack("{s:s?}", "steer", h->v.row.steer), err);
+}
+
+/* With the item's lock: it is ours, and waits. */
+static int
+sit_out_limit(struct hosting *h, struct kr_error *err)
+{
+	char clock[KR_CLOCK_WORDS];
+
+	if (h->show)
+		fprintf(stderr, "kraft: %s is rate-limited until %s; it goes on then\n", h->v.row.id,
+			kr_work_clock_words(h->v.row.retry_ms, clock));
+	for (uint64_t now = kr_now_ms(); !is_stopped && now < h->v.row.retry_ms; now = kr_now_ms())
+		(void)poll(NULL, 0, h->v.row.retry_ms - now < LIMIT_LOOK_MS ? (int)(h->v.row.retry_ms - now) : LIMIT_LOOK_MS);
+	return is_stopped ? 0 : resume(h, err);
+}
+
+/* ---- one task, from begin to end ---- */
+
+enum ran { RAN, RAN_PAUSED, RAN_LIMITED };
+
+static int
+run_once(struct hosting *h, const struct kr_task *task, bool is_anew, struct kr_work_outcome *outcome, struct kr_error *err)
+{
+	struct kr_work_task want = { .view = &h->v,
+		.task = task,
+		.round = h->v.next.cycle,
+		.steer = h->v.row.steer,
+		.show = h->show,
+		.is_anew = is_anew };
 	struct kr_session_row session;
+	bool is_again;
 
 	if (begin_task(h, task, &session, err) < 0)
 		return -1;
 	KR_FAULT(session_row);
 	want.session = session.id;
-	if (kr_work_run_task(h->work, &want, &is_stopped, &outcome, err) < 0)
+	if (kr_work_run_task(h->work, &want, &is_stopped, outcome, err) < 0)
 		return -1;
 	KR_FAULT(outcome_known);
-	if ((outcome.cap && tell_cap(h, task, &outcome, err) < 0) || end_task(h, task, &session, &outcome, err) < 0)
+	is_again = outcome->is_worth_another && !is_anew && !is_stopped;
+	if (tell_beside(h, task, &session, outcome, err) < 0 || end_task(h, task, &session, outcome, is_again, err) < 0)
 		return -1;
 	KR_FAULT(mark_written);
+	return is_again;
+}
+
+/* enum ran. PAUSED: for this reason; "": by a person. */
+static int
+run_task(struct hosting *h, const struct kr_task *task, const char **reason, struct kr_error *err)
+{
+	struct kr_work_outcome outcome;
+	int result = run_once(h, task, false, &outcome, err);
+
+	if (result > 0)
+		result = run_once(h, task, true, &outcome, err);
+	if (result < 0)
+		return -1;
 	*reason = outcome.reason;
-	return outcome.was_paused;
+	if (outcome.retry_ms && begin_limit(h, &outcome, err) < 0)
+		return -1;
+	return outcome.was_paused ? RAN_PAUSED : outcome.retry_ms ? RAN_LIMITED : RAN;
 }
 
 /* ---- the walk ---- */
@@ -299,13 +427,17 @@ step(struct hosting *h, struct kr_error *err)
 {
 	const struct kr_next *next = &h->v.next;
 
+	if (kr_work_is(&h->v.row, KR_STATUS_RATE_LIMITED) && sit_out_limit(h, err) < 0)
+		return -1;
 	switch (next->kind) {
 	case KR_NEXT_RUN:
 		for (size_t i = 0; i < next->task_count; i++) {
 			const char *reason = "";
-			int result = is_stopped ? 1 : run_task(h, next->tasks[i], &reason, err);
+			int result = is_stopped ? RAN_PAUSED : run_task(h, next->tasks[i], &reason, err);
 
-			if (result)
+			if (result == RAN_LIMITED)
+				return 0;
+			if (result != RAN)
 				return result < 0 || pause_item(h, reason, err) < 0 ? -1 : 1;
 		}
 		return 0;
@@ -409,7 +541,7 @@ help(struct hosting *h, int *lock, struct kr_error *err)
 
 	if (is_stopped || kr_work_look(h->work, h->v.row.id, &h->v, err) < 0)
 		return is_stopped ? 0 : -1;
-	if (!kr_turn_is_wanted(&h->v))
+	if (!kr_turn_is_wanted(h->work, &h->v))
 		return 0;
 	result = wait_before_help(h, lock, err);
 	if (result <= 0)
@@ -452,8 +584,7 @@ static int
 begin_walk(struct hosting *h, struct kr_work_start *start, struct kr_error *err)
 {
 	if (kr_work_may_go_on(&h->v, err) < 0 || refuse_blocked(&h->v, err) < 0 ||
-		set_status(h, KR_STATUS_ACTIVE, "", h->v.row.place, "", "work_item_resumed",
-			json_pack("{s:s?}", "steer", h->v.row.steer), err) < 0)
+		(!kr_work_is(&h->v.row, KR_STATUS_RATE_LIMITED) && resume(h, err) < 0))
 		return -1;
 	KR_FAULT(item_active);
 	if (start->on_start)
@@ -476,7 +607,7 @@ kr_work_host(struct kr_work *work, const char *id, struct kr_work_start start, s
 	catch_signals();
 	if (take_turn(&h, &start, err) < 0)
 		return -1;
-	if (start.turn_only && !kr_work_is(&h.v.row, KR_STATUS_ACTIVE)) {
+	if (start.turn_only && !kr_work_has_host(&h.v.row)) {
 		if (start.on_start) /* there was nothing to do any more */
 			start.on_start(start.context);
 		return 0;

@@ -27,6 +27,10 @@ int kr_work_lock(struct kr_work *work, const char *item, struct kr_error *err);
 /* The process that holds it, as it wrote it there; 0: none that is known and alive. */
 pid_t kr_work_host_pid(struct kr_work *work, const char *item);
 
+/* look.c: "14:05", or with the date where it is not today; local time. */
+enum { KR_CLOCK_WORDS = 32 };
+const char *kr_work_clock_words(uint64_t ms, char out[KR_CLOCK_WORDS]);
+
 /* KR_E_REFUSED, with what a person can do, when there is nothing that it could go on with. */
 int kr_work_may_go_on(const struct kr_work_view *view, struct kr_error *err);
 
@@ -90,6 +94,7 @@ int kr_work_notify_question(struct kr_work *work, const struct kr_work_view *vie
 /* ---- task.c ---- */
 
 struct kr_brief;
+struct kr_work_seen;
 struct kr_work_task;
 
 struct kr_work_task {
@@ -100,6 +105,7 @@ struct kr_work_task {
 	const char *steer; /* NULL: none */
 	bool show;
 	bool put_back; /* what it changes is put back, and its commits are dropped */
+	bool is_anew;  /* it does not go on with a conversation that broke off */
 	/* What it is told, of the item and what failed (`steer` and `prompt` are not set); NULL: as a task is. */
 	const char *(*instruct)(
 		struct kr_work *work, const struct kr_work_task *task, const struct kr_brief *brief);
@@ -112,16 +118,32 @@ struct kr_work_outcome {
 	const char *fingerprint; /* FAILED: how; NULL: not known */
 	const char *cap;         /* CAPPED: the key of the policy that ended it, and what it says */
 	double cap_minutes;
+	const char *breach; /* BUDGET: the key of the policy */
+	/* Of an agent. */
+	const struct kr_work_seen *seen;      /* what it said of itself (work/agent.h); NULL: nothing, or it is none */
+	const struct kr_session_row *resumed; /* whose conversation it went on with; NULL: none */
+	uint64_t retry_ms;                    /* its provider turned it away until then, and it has no mark; 0: no */
+	const char *limit_kind;               /* with retry_ms; may be "" */
+	bool is_worth_another;                /* anew, once: it never got to its work */
+	const char *left_running;             /* what it left in the background, escaped; NULL: nothing */
 	/* with put_back: what was, a path on each line, escaped; and why it could not be. NULL: nothing */
 	const char *wrote, *not_put_back;
 };
+/* Statuses of sessions beside the names of marks. */
+#define KR_SESSION_PAUSED "paused"
+#define KR_SESSION_LIMITED "rate_limited"
+/* The one that its row gets. */
+const char *kr_work_outcome_status(const struct kr_work_outcome *outcome);
+/* The data of its event worker_session_exited or _paused. */
+json_t *kr_work_ended_json(const struct kr_session_row *session, int64_t wall_ms);
+
 /* Blocks; *stop is looked at between waits: when it is set, the task is ended. -1 only when nothing can be
  * recorded. */
 int kr_work_run_task(struct kr_work *work, const struct kr_work_task *task, const volatile sig_atomic_t *stop,
 	struct kr_work_outcome *out, struct kr_error *err);
 
 /* What became of a session whose host ended before it could tell; UNKNOWN when nothing of it says so. */
-int kr_work_judge_left(struct kr_work *work, const char *item, const char *session,
+int kr_work_judge_left(struct kr_work *work, const char *item, const struct kr_session_row *session,
 	struct kr_work_outcome *out, struct kr_error *err);
 
 /* The last `max` bytes of what a session printed; "" when there is nothing, or it cannot be read any more. */

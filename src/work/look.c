@@ -1,6 +1,8 @@
 /* An item as it is: rows, chain and marks put together; as JSON, and in words. */
 #include "work/internal.h"
 
+#include <time.h>
+
 #include "base/path.h"
 #include "work/usage.h"
 
@@ -132,7 +134,7 @@ kr_work_list(struct kr_work *work, bool with_ended, struct kr_work_list *out, st
 		const struct kr_item_row *row = &rows.v[out->n];
 
 		out->v[out->n] = (struct kr_work_brief){ *row,
-			(kr_work_is(row, KR_STATUS_ACTIVE) || row->turn) && kr_work_is_locked(work, row->id) };
+			(kr_work_has_host(row) || row->turn) && kr_work_is_locked(work, row->id) };
 	}
 	return 0;
 }
@@ -149,12 +151,27 @@ kr_work_waits_for(const struct kr_work_view *v)
 /* ---- in words ---- */
 
 const char *
+kr_work_clock_words(uint64_t ms, char out[KR_CLOCK_WORDS])
+{
+	const time_t then = (time_t)(ms / 1000), now = (time_t)(kr_now_ms() / 1000);
+	struct tm at, today;
+
+	out[0] = '\0';
+	if (localtime_r(&then, &at) && localtime_r(&now, &today))
+		(void)strftime(out, KR_CLOCK_WORDS, at.tm_year == today.tm_year && at.tm_yday == today.tm_yday ? "%H:%M" : "%Y-%m-%d %H:%M",
+			&at);
+	return out;
+}
+
+const char *
 kr_work_words(const struct kr_item_row *row, bool is_hosted)
 {
 	if (kr_work_is(row, KR_STATUS_COMPLETED))
 		return "done";
 	if (kr_work_is(row, KR_STATUS_ACTIVE))
 		return !is_hosted ? "cut off" : row->asks ? "asks you" : "running";
+	if (kr_work_is(row, KR_STATUS_RATE_LIMITED))
+		return is_hosted ? "rate-limited" : "cut off";
 	if (kr_work_is(row, KR_STATUS_NEEDS_HUMAN) && row->turn && is_hosted && !kr_work_gate(row))
 		return "escalated";
 	if (kr_work_is(row, KR_STATUS_NEEDS_HUMAN))
@@ -163,6 +180,23 @@ kr_work_words(const struct kr_item_row *row, bool is_hosted)
 				   ? "failed"
 				   : "needs you";
 	return row->status; /* paused, queued, blocked, cancelled, abandoned */
+}
+
+const char *
+kr_work_state(struct kr_arena *arena, const struct kr_item_row *row, bool is_hosted)
+{
+	const char *words = kr_work_words(row, is_hosted);
+	char clock[KR_CLOCK_WORDS];
+
+	return is_hosted && kr_work_is(row, KR_STATUS_RATE_LIMITED)
+			   ? kr_arena_printf(arena, "%s until %s", words, kr_work_clock_words(row->retry_ms, clock))
+			   : words;
+}
+
+bool
+kr_work_has_host(const struct kr_item_row *row)
+{
+	return kr_work_is(row, KR_STATUS_ACTIVE) || kr_work_is(row, KR_STATUS_RATE_LIMITED);
 }
 
 const char *
@@ -214,6 +248,17 @@ session_json(const struct kr_session_row *r)
 
 	kr_work_add_agent_json(session, r);
 	return session;
+}
+
+json_t *
+kr_work_ended_json(const struct kr_session_row *s, int64_t wall_ms)
+{
+	json_t *data = json_pack("{s:s, s:s, s:I, s:s}", "session_id", s->id, "status", s->status, "wall_ms",
+		(json_int_t)wall_ms, "reason", s->reason);
+
+	if (s->harness)
+		kr_work_add_agent_json(data, s);
+	return data;
 }
 
 static json_t *
@@ -275,12 +320,13 @@ escalations_json(const struct kr_work_view *v)
 json_t *
 kr_work_row_json(const struct kr_item_row *r, bool is_hosted)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}",
 		"id", r->id, "title", r->title, "description", r->description, "status", r->status, "display_status",
 		kr_work_words(r, is_hosted), "stop", kr_text_or_null(r->stop), "repo", r->repo, "chain", r->chain_id,
 		"base_branch", kr_text_or_null(r->base), "reason", kr_text_or_null(r->reason), "node",
 		kr_text_or_null(r->place), "pending_gate", kr_text_or_null(kr_work_gate(r)), "steer",
-		kr_text_or_null(r->steer), "progress", number_or_null(r->progress, r->progress >= 0), "run",
+		kr_text_or_null(r->steer), "harness", kr_text_or_null(r->harness), "retry_ms",
+		number_or_null((int64_t)r->retry_ms, r->retry_ms != 0), "progress", number_or_null(r->progress, r->progress >= 0), "run",
 		(json_int_t)r->run, "created_ms", (json_int_t)r->created_ms, "changed_ms", (json_int_t)r->changed_ms);
 }
 

@@ -53,7 +53,8 @@ enqueue(struct kr_work *work, const char *id, struct kr_error *err)
 
 	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || kr_work_may_go_on(&v, err) < 0)
 		return -1;
-	if (kr_work_is(&v.row, KR_STATUS_QUEUED) || kr_work_is(&v.row, KR_STATUS_BLOCKED))
+	if (kr_work_is(&v.row, KR_STATUS_QUEUED) || kr_work_is(&v.row, KR_STATUS_BLOCKED) ||
+		kr_work_is(&v.row, KR_STATUS_RATE_LIMITED)) /* the server gives it a host as it is */
 		return 0;
 	from = v.row.status;
 	on = kr_work_waits_for(&v);
@@ -126,10 +127,11 @@ kr_work_give_up(struct kr_work *work, const char *id, const char *reason, struct
 	if (kr_work_look_alone(work, id, &v, &lock, err) < 0 || kr_turn_settle(work, &v, err) < 0 ||
 		(v.row.turn && kr_turn_drop(work, &v, reason, err) < 0))
 		return -1;
-	if (!kr_work_is(&v.row, KR_STATUS_ACTIVE) && !kr_work_is(&v.row, KR_STATUS_QUEUED))
+	if (!kr_work_has_host(&v.row) && !kr_work_is(&v.row, KR_STATUS_QUEUED))
 		return 0; /* it was to have a session beside its chain, and stays as it is */
 	v.row.status = kr_status_name(KR_STATUS_NEEDS_HUMAN);
 	v.row.stop = kr_stop_name(KR_STOP_INFRA);
+	v.row.retry_ms = 0;
 	v.row.reason = reason;
 	return kr_work_say(work, &v.row, NULL, "work_item_needs_human",
 		json_pack("{s:s, s:s}", "kind", v.row.stop, "reason", reason), err);

@@ -56,6 +56,7 @@ kr_result_parse(const void *bytes, size_t n, void *result)
 		read_status(object, r);
 		take_text(object, "concerns", r->concerns);
 		take_text(object, "question", r->question);
+		take_text(object, "session_summary", r->summary);
 	}
 	json_decref(object);
 }
@@ -66,12 +67,13 @@ check(struct kr_result *r)
 {
 	r->is_there = true;
 	r->problem[sizeof(r->problem) - 1] = r->concerns[KR_RESULT_TEXT - 1] = r->question[KR_RESULT_TEXT - 1] =
-		'\0';
+		r->summary[KR_RESULT_TEXT - 1] = '\0';
 	if ((unsigned)r->status > KR_MARK_QUESTION)
 		r->status = KR_MARK_FAILED;
 	if (!kr_text_is_utf8(r->problem, strlen(r->problem)) ||
 		!kr_text_is_utf8(r->concerns, strlen(r->concerns)) ||
-		!kr_text_is_utf8(r->question, strlen(r->question)))
+		!kr_text_is_utf8(r->question, strlen(r->question)) ||
+		!kr_text_is_utf8(r->summary, strlen(r->summary)))
 		*r = (struct kr_result){ .is_there = true, .status = KR_MARK_FAILED, .problem = "it is not UTF-8" };
 }
 

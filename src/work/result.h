@@ -14,7 +14,7 @@ struct kr_result {
 	bool is_there;            /* an empty file counts as none */
 	enum kr_mark_kind status; /* DONE, CONCERNS, FAILED, QUESTION; FAILED for a file that is no such object */
 	char problem[200];        /* what is wrong with the file; "": nothing */
-	char concerns[KR_RESULT_TEXT], question[KR_RESULT_TEXT]; /* UTF-8, cut with "..."; "": none */
+	char concerns[KR_RESULT_TEXT], question[KR_RESULT_TEXT], summary[KR_RESULT_TEXT]; /* UTF-8, cut with "..."; "": none */
 };
 
 /* Pure: bytes to struct kr_result. A kr_parse_fn. */

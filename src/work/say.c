@@ -90,6 +90,7 @@ pause_row(struct kr_item_row *row)
 {
 	row->status = kr_status_name(KR_STATUS_PAUSED);
 	row->stop = row->reason = "";
+	row->retry_ms = 0;
 }
 
 /* Where it goes on; "": nowhere. */
@@ -336,6 +337,8 @@ kr_work_pause(struct kr_work *work, const char *id, struct kr_error *err)
 	if (kr_work_is(&row, KR_STATUS_QUEUED) || kr_work_is(&row, KR_STATUS_BLOCKED))
 		return pause_waiting(work, row.id, err);
 	host = kr_work_host_pid(work, row.id);
+	if (!host && kr_work_is(&row, KR_STATUS_RATE_LIMITED))
+		return pause_waiting(work, row.id, err);
 	if (!host)
 		return kr_fail(err, KR_E_REFUSED, "nobody is at item '%s': it is %s", row.id, row.status);
 	if (kr_work_event(work, row.id, "pause_requested", json_pack("{s:s}", "by", "human"), err) < 0)

@@ -3,7 +3,7 @@
  * the host, and what goes wrong in it ends nothing else. It reports over a pipe how the launch went; how the
  * task came out is decided here, from that, the time, and the result file (facts of ITM-02, in this order).
  */
-#include "work/turn.h"
+#include "work/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,15 +17,13 @@
 #include "base/path.h"
 #include "os/sys.h"
 #include "os/timer.h"
-#include "policy/layers.h"
-#include "run/run.h"
-#include "run/where.h"
 #include "session/facts.h"
 #include "session/log.h"
 #include "work/brief.h"
 #include "work/fingerprint.h"
 
-enum { LOOK_MS = 200, GRACE_MS = 10000 };
+/* From TERM to KILL: the relay ends what is inside sooner (session/relay.h), and then its commits come out. */
+enum { LOOK_MS = 200, GRACE_MS = 30000 };
 
 /* From the task's process, whole or not at all. */
 struct report {
@@ -35,18 +33,7 @@ struct report {
 	char message[1300]; /* of its error, with the hint; "": none */
 };
 
-/* ---- what is to run ---- */
-
-struct launch {
-	const char *const *argv; /* NULL: nothing; then `out` says what that means */
-	const char *instruction; /* for its stdin; NULL: none */
-	double seconds;          /* that it may take */
-	const char *cap;         /* the key that says so, of sessions that were before it too; NULL: it is not one of these */
-	enum kr_bound bound;     /* with cap */
-	struct kr_policy policy; /* its tools' lists are what the worker is answered by */
-	bool commit;             /* what it leaves uncommitted */
-	const struct kr_policy_layer **layers; /* the sandbox is theirs too */
-};
+/* ---- what others ask ---- */
 
 const char *const *
 kr_work_words_of(struct kr_arena *arena, const char *json)
@@ -76,219 +63,10 @@ kr_work_tail(struct kr_work *work, const char *session, size_t max)
 	return bytes;
 }
 
-static const char *
-command_of(const struct kr_task *task, const struct kr_repo *repo)
-{
-	return task->kind == KR_TASK_COMMAND   ? task->command
-		   : task->kind == KR_TASK_BUILTIN ? repo->test_command
-										   : NULL;
-}
-
-/* Who mends is told what failed. */
-static void
-add_failures(
-	struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, struct kr_brief *brief)
-{
-	const struct kr_work_view *v = t->view;
-	struct kr_brief_failure *list = kr_arena_alloc(work->arena, KR_BRIEF_FAILURES * sizeof(*list));
-	const struct kr_brief_failed *failed;
-	size_t n;
-
-	failed = kr_brief_failed(work->arena, &v->chain.nodes[v->next.node], &v->marks, &n);
-	for (size_t i = 0; i < n && i < KR_BRIEF_FAILURES; i++)
-		list[brief->failure_count++] = (struct kr_brief_failure){
-			.path = failed[i].task->path,
-			.command = command_of(failed[i].task, repo),
-			.reason = failed[i].mark->note,
-			.output = kr_work_tail(work, failed[i].mark->session, KR_BRIEF_TAIL),
-		};
-	brief->failures = list;
-	brief->left_out = n - brief->failure_count;
-}
-
-/* What stopped the item, where it is none of what failed when its node was measured: a repair, what could not
- * start. */
-static void
-add_stop(struct kr_work *work, const struct kr_work_view *v, struct kr_brief *brief)
-{
-	struct kr_brief_failure *list;
-	const struct kr_mark_row *mark = NULL;
-
-	for (size_t i = 0; v->next.kind == KR_NEXT_STOP && i < v->marks.n; i++)
-		if (strcmp(v->marks.v[i].path, v->next.path) == 0 && v->marks.v[i].session)
-			mark = &v->marks.v[i];
-	for (size_t i = 0; mark && i < brief->failure_count; i++)
-		if (strcmp(brief->failures[i].path, mark->path) == 0)
-			mark = NULL;
-	if (!mark)
-		return;
-	list = kr_arena_alloc(work->arena, (brief->failure_count + 1) * sizeof(*list));
-	memcpy(list, brief->failures, brief->failure_count * sizeof(*list));
-	list[brief->failure_count++] = (struct kr_brief_failure){
-		.path = mark->path, .reason = mark->note, .output = kr_work_tail(work, mark->session, KR_BRIEF_TAIL)
-	};
-	brief->failures = list;
-}
-
-static const char *
-instruction(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo)
-{
-	const struct kr_item_row *row = &t->view->row;
-	struct kr_brief brief = {
-		.title = row->title,
-		.description = row->description,
-		.steer = t->steer,
-		.is_agents_steer = t->steer && kr_turn_says(work->arena, t->view, t->steer),
-		.prompt = t->task->prompt,
-	};
-
-	if (t->instruct && t->view->next.kind == KR_NEXT_STOP) {
-		add_failures(work, t, repo, &brief);
-		add_stop(work, t->view, &brief);
-	}
-	if (t->instruct)
-		return t->instruct(work, t, &brief);
-	if (kr_brief_is_repair(t->task->path))
-		add_failures(work, t, repo, &brief);
-	return kr_brief_text(work->arena, &brief);
-}
-
-static int
-refuse(struct kr_work_outcome *out, const char *reason)
-{
-	out->kind = KR_MARK_CONFIG;
-	out->reason = reason;
-	return 0;
-}
-
-static int
-find_agent(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
-	struct launch *launch, struct kr_work_outcome *out)
-{
-	launch->argv = kr_work_words_of(work->arena, t->view->row.worker);
-	if (!launch->argv)
-		return refuse(
-			out, kr_arena_printf(work->arena, "agents are not built into this kraft yet, and the item has no "
-											  "command in their place: 'kraft item create ... "
-											  "-- COMMAND' gives it one"));
-	launch->instruction = instruction(work, t, repo);
-	launch->commit = !t->put_back;
-	return 0;
-}
-
-static int
-find_tests(
-	struct kr_work *work, const struct kr_repo *repo, struct launch *launch, struct kr_work_outcome *out)
-{
-	const char **argv;
-
-	if (!repo->test_command)
-		return refuse(
-			out, kr_arena_printf(work->arena,
-					 "'%s' has no test_command in repos.yaml; \"\" there says that there are no tests",
-					 repo->name));
-	if (!*repo->test_command) {
-		out->reason = "the repository says that it has no tests";
-		return 0;
-	}
-	argv = kr_arena_alloc(work->arena, 4 * sizeof(*argv));
-	memcpy(argv, (const char *const[]){ "/bin/sh", "-c", repo->test_command, NULL }, 4 * sizeof(*argv));
-	launch->argv = argv;
-	return 0;
-}
-
-/* What the sessions of a path (NULL: of all) have taken since a person last let them begin anew. */
-static double
-spent_s(const struct kr_work_view *v, const char *path)
-{
-	uint64_t ms = 0;
-
-	for (size_t i = 0; i < v->sessions.n; i++) {
-		const struct kr_session_row *s = &v->sessions.v[i];
-
-		if (s->run == v->row.run && s->ended_ms > s->created_ms && (!path || strcmp(s->path, path) == 0))
-			ms += s->ended_ms - s->created_ms;
-	}
-	return (double)ms / 1000;
-}
-
-static void
-apply_cap(const struct kr_work_view *v, const char *path, enum kr_bound bound, struct launch *launch)
-{
-	const double cap_s = launch->policy.bounds[bound] * 60, left_s = cap_s - spent_s(v, path);
-
-	if (!(cap_s > 0) || left_s >= launch->seconds)
-		return;
-	launch->seconds = left_s;
-	launch->cap = kr_bound_name(bound);
-	launch->bound = bound;
-}
-
-/* What its layers come to. The time: the nearest layer's that says one, else the host's usual one. */
-static int
-find_policy(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
-	struct launch *launch, struct kr_work_outcome *out)
-{
-	const struct kr_work_view *v = t->view;
-	const struct kr_policy_layer *const layers[KR_LAYER_COUNT] = {
-		[KR_LAYER_HOST] = &v->policy.layer,
-		[KR_LAYER_REPO] = &repo->policy,
-		[KR_LAYER_CHAIN] = &v->chain.policy,
-		[KR_LAYER_NODE] = v->next.node < v->chain.node_count ? &v->chain.nodes[v->next.node].policy : NULL,
-		[KR_LAYER_STEP] = v->next.step && !t->instruct ? &v->next.step->policy : NULL,
-		[KR_LAYER_TASK] = &t->task->policy,
-		[KR_LAYER_ITEM] = v->row.layer ? &v->layer : NULL,
-	};
-	struct kr_error err = { 0 };
-	double maxima[KR_BOUND_COUNT];
-	const struct kr_policy *policy = &launch->policy;
-
-	kr_policy_maxima(&v->policy, KR_LAYER_TASK, maxima);
-	if (kr_policy_combine(work->arena, layers, maxima, &launch->policy, &err) < 0)
-		return refuse(out, kr_arena_dup(work->arena, err.message));
-	launch->layers = kr_arena_alloc(work->arena, sizeof(layers));
-	memcpy(launch->layers, layers, sizeof(layers));
-	launch->seconds =
-		policy->bounds[KR_BOUND_TIMEOUT] > 0 ? policy->bounds[KR_BOUND_TIMEOUT] * 60 : v->policy.wall_clock_s;
-	apply_cap(v, t->task->path, KR_BOUND_TIME_CAP, launch);
-	apply_cap(v, NULL, KR_BOUND_TOTAL_TIME_CAP, launch);
-	if (launch->seconds > 0)
-		return 0;
-	out->kind = KR_MARK_CAPPED;
-	out->cap = launch->cap;
-	out->cap_minutes = policy->bounds[launch->bound];
-	out->reason = kr_arena_printf(
-		work->arena, "no time is left of %s %g; a retry counts anew", out->cap, out->cap_minutes);
-	return 0;
-}
-
-static int
-find_launch(
-	struct kr_work *work, const struct kr_work_task *t, struct launch *launch, struct kr_work_outcome *out)
-{
-	struct kr_error err = { 0 };
-	struct kr_where where;
-
-	if (kr_where_find(work->arena, &work->host.places, t->view->row.repo, &where, &err) < 0)
-		return refuse(out, kr_arena_dup(work->arena, err.message));
-	if (find_policy(work, t, where.repo, launch, out) < 0 || out->kind != KR_MARK_DONE)
-		return 0;
-	switch (t->task->kind) {
-	case KR_TASK_COMMAND:
-		launch->argv = t->task->argv.v;
-		return 0;
-	case KR_TASK_BUILTIN:
-		return find_tests(work, where.repo, launch, out);
-	case KR_TASK_AGENT:
-		return find_agent(work, t, where.repo, launch, out);
-	}
-	return 0;
-}
-
 /* ---- its process ---- */
 
 static int
-instruction_fd(const struct launch *launch, struct kr_error *err)
+instruction_fd(const struct kr_work_launch *launch, struct kr_error *err)
 {
 	return launch->instruction
 			   ? kr_memory_file("kraft-instruction", launch->instruction, strlen(launch->instruction), err)
@@ -297,7 +75,7 @@ instruction_fd(const struct launch *launch, struct kr_error *err)
 
 static void
 run_here(
-	struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, struct report *report)
+	struct kr_work *work, const struct kr_work_task *t, const struct kr_work_launch *launch, struct report *report)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	struct kr_error err = { 0 };
@@ -320,6 +98,7 @@ run_here(
 		.context = &caller,
 		.layers = launch->layers,
 		.argv = launch->argv,
+		.agent = launch->agent,
 	};
 
 	report->status = streams.in < 0 ? -1 : kr_run(&arena, &want, &err);
@@ -331,7 +110,7 @@ run_here(
 
 /* A kraft that is killed takes the task with it: prctl for the process, the lifeline for the sandbox. */
 static void
-be_task(struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, int report_fd,
+be_task(struct kr_work *work, const struct kr_work_task *t, const struct kr_work_launch *launch, int report_fd,
 	pid_t host)
 {
 	struct report report = { 0 };
@@ -358,7 +137,7 @@ struct running {
 };
 
 static int
-start(struct kr_work *work, const struct kr_work_task *t, const struct launch *launch, struct running *r,
+start(struct kr_work *work, const struct kr_work_task *t, const struct kr_work_launch *launch, struct running *r,
 	struct kr_error *err)
 {
 	const pid_t host = getpid();
@@ -383,7 +162,7 @@ start(struct kr_work *work, const struct kr_work_task *t, const struct launch *l
 }
 
 static void
-end_in_time(struct running *r, const struct launch *launch, bool stop)
+end_in_time(struct running *r, const struct kr_work_launch *launch, bool stop)
 {
 	const int64_t now = kr_clock_ms();
 
@@ -411,7 +190,7 @@ look_at_asks(struct kr_work *work, const struct kr_work_task *t, struct kr_work_
 
 /* False: it ended without a word. */
 static bool
-follow(struct kr_work *work, const struct kr_work_task *t, struct running *r, const struct launch *launch,
+follow(struct kr_work *work, const struct kr_work_task *t, struct running *r, const struct kr_work_launch *launch,
 	const volatile sig_atomic_t *stop, struct report *report)
 {
 	struct kr_work_asks asks = { 0 };
@@ -455,7 +234,8 @@ read_result(struct kr_work *work, const char *item, const char *session, struct 
 	out->reason = *result->problem
 					  ? kr_arena_printf(work->arena, "its result file is of no use: %s", result->problem)
 				  : *result->question ? result->question
-									  : result->concerns;
+				  : *result->concerns ? result->concerns
+									  : result->summary;
 	return 0;
 }
 
@@ -471,21 +251,47 @@ judge_exit(struct kr_work *work, const struct kr_work_task *t, const struct repo
 			work->arena, "exit code %d; 'kraft view logs %s' has what it said", report->status, t->session);
 }
 
-/* said: by its result file. */
+/* said: by its result file. The lines of an agent's stream differ each time: its words count. */
 static const char *
-fingerprint(struct kr_work *work, const struct kr_work_task *t, const struct report *report, const char *said)
+fingerprint(struct kr_work *work, const struct kr_work_task *t, const struct report *report, const char *said,
+	const struct kr_work_seen *seen)
 {
 	char line[KR_FINGERPRINT_LINE + 1];
 
 	kr_fingerprint_line(line, said, strlen(said));
 	return kr_fingerprint(work->arena,
 		kr_arena_printf(work->arena, "%d %d %s", report->status, report->done.signal, line),
-		kr_work_tail(work, t->session, KR_FINGERPRINT_TAIL));
+		seen && *seen->seen.said ? seen->seen.said : kr_work_tail(work, t->session, KR_FINGERPRINT_TAIL));
+}
+
+/* A question is worth more than a tidy end. */
+static void
+judge_left(struct kr_work *work, const struct report *report, struct kr_work_outcome *out)
+{
+	const bool is_done = out->kind == KR_MARK_DONE || out->kind == KR_MARK_CONCERNS;
+
+	if (!*report->done.left_running || (!is_done && out->kind != KR_MARK_FAILED))
+		return;
+	out->left_running = kr_arena_dup(work->arena, report->done.left_running);
+	if (is_done)
+		out->reason = kr_arena_printf(work->arena, "it left processes running in the background: %s", out->left_running);
+	out->kind = KR_MARK_FAILED;
+}
+
+/* What its session used is known however it ended. */
+static void
+note_agent(struct kr_work *work, const struct kr_work_task *t, const struct kr_work_launch *launch,
+	struct kr_work_outcome *out)
+{
+	if (!launch->agent)
+		return;
+	out->resumed = launch->resumed;
+	out->seen = kr_work_see(work, launch->agent->harness->id, t->session);
 }
 
 static int
 judge(struct kr_work *work, const struct kr_work_task *t, const struct running *r,
-	const struct launch *launch, const struct report *report, struct kr_work_outcome *out,
+	const struct kr_work_launch *launch, const struct report *report, struct kr_work_outcome *out,
 	struct kr_error *err)
 {
 	bool has_result = false;
@@ -507,16 +313,22 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 		out->was_paused = true;
 		return 0;
 	}
-	if (report->status < 0 || (!report->done.started && report->status >= 126))
-		return refuse(out, *report->message ? kr_arena_dup(work->arena, report->message)
-											: kr_arena_printf(work->arena,
-												  "the command could not be started (%d)", report->status));
+	if (report->status < 0 || (!report->done.started && report->status >= 126)) {
+		kr_work_refuse(out, *report->message ? kr_arena_dup(work->arena, report->message)
+											 : kr_arena_printf(work->arena,
+												   "the command could not be started (%d)", report->status));
+		return 0;
+	}
 	if (read_result(work, t->view->row.id, t->session, out, &has_result, err) < 0)
 		return -1;
-	if (!has_result)
+	if (!has_result && launch->agent)
+		kr_work_judge_agent(work, t, launch, report->status, out);
+	else if (!has_result)
 		judge_exit(work, t, report, out);
+	if (launch->agent && !out->is_worth_another)
+		judge_left(work, report, out);
 	if (out->kind == KR_MARK_FAILED)
-		out->fingerprint = fingerprint(work, t, report, has_result ? out->reason : "");
+		out->fingerprint = fingerprint(work, t, report, has_result ? out->reason : "", out->seen);
 	return 0;
 }
 
@@ -534,7 +346,7 @@ judge_disk(struct kr_work *work, const struct report *report, struct kr_work_out
 	const bool is_full = room < ROOM_BYTES || report->sys_errno == ENOSPC || report->sys_errno == EDQUOT;
 	const bool came_out = out->kind == KR_MARK_DONE || out->kind == KR_MARK_CONCERNS;
 
-	if (out->was_paused ||
+	if (out->was_paused || out->retry_ms ||
 		(!report->done.commits_stay && (!is_full || (came_out && !report->done.files_stay))))
 		return;
 	out->was_paused = true;
@@ -546,22 +358,34 @@ judge_disk(struct kr_work *work, const struct report *report, struct kr_work_out
 				: "what it committed could not be taken out yet; 'kraft item start' tries again";
 }
 
+const char *
+kr_work_outcome_status(const struct kr_work_outcome *outcome)
+{
+	return outcome->was_paused ? KR_SESSION_PAUSED
+		   : outcome->retry_ms ? KR_SESSION_LIMITED
+							   : kr_mark_name(outcome->kind);
+}
+
 int
-kr_work_judge_left(struct kr_work *work, const char *item, const char *session, struct kr_work_outcome *out,
+kr_work_judge_left(struct kr_work *work, const char *item, const struct kr_session_row *s, struct kr_work_outcome *out,
 	struct kr_error *err)
 {
-	kr_auto_fd int folder = kr_session_folder_open(work->host.places.run_dir, session, NULL);
+	kr_auto_fd int folder = kr_session_folder_open(work->host.places.run_dir, s->id, NULL);
 	struct kr_session_seen seen;
 	bool has_result;
 
-	*out = (struct kr_work_outcome){ .kind = KR_MARK_UNKNOWN, .reason = "its host ended before it did" };
+	*out = (struct kr_work_outcome){ .kind = KR_MARK_UNKNOWN,
+		.reason = "its host ended before it did",
+		.seen = kr_work_see(work, s->harness, s->id) };
 	if (folder < 0 || kr_session_facts_read(work->arena, folder, &seen, NULL) < 0 ||
 		seen.state != KR_SESSION_EXITED || seen.signal)
 		return 0;
-	if (read_result(work, item, session, out, &has_result, err) < 0)
+	if (read_result(work, item, s->id, out, &has_result, err) < 0)
 		return -1;
-	if (!has_result && seen.code == 0)
-		*out = (struct kr_work_outcome){ .kind = KR_MARK_DONE, .reason = "" };
+	if (!has_result && seen.code == 0 && !s->harness) {
+		out->kind = KR_MARK_DONE;
+		out->reason = "";
+	}
 	return 0;
 }
 
@@ -569,18 +393,20 @@ int
 kr_work_run_task(struct kr_work *work, const struct kr_work_task *t, const volatile sig_atomic_t *stop,
 	struct kr_work_outcome *out, struct kr_error *err)
 {
-	struct launch launch = { 0 };
+	struct kr_work_launch launch = { 0 };
 	struct running r = { .report_fd = -1 };
 	struct report report = { 0 };
+	bool has_word;
 
 	*out = (struct kr_work_outcome){ .kind = KR_MARK_DONE, .reason = "" };
-	if (find_launch(work, t, &launch, out) < 0)
-		return -1;
-	if (!launch.argv)
+	kr_work_find_launch(work, t, &launch, out);
+	if (!launch.argv && !launch.agent)
 		return 0;
 	if (start(work, t, &launch, &r, err) < 0)
 		return -1;
-	if (!follow(work, t, &r, &launch, stop, &report) && !r.is_over_time && !r.is_stopped) {
+	has_word = follow(work, t, &r, &launch, stop, &report);
+	note_agent(work, t, &launch, out);
+	if (!has_word && !r.is_over_time && !r.is_stopped) {
 		out->kind = KR_MARK_UNKNOWN;
 		out->reason = "the process that ran it ended without a word";
 	} else if (judge(work, t, &r, &launch, &report, out, err) < 0)

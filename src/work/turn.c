@@ -2,6 +2,7 @@
 
 #include "os/timer.h"
 #include "session/item.h"
+#include "work/agent.h"
 #include "work/brief.h"
 
 /* ---- one transaction ---- */
@@ -175,11 +176,15 @@ count_auto(const struct kr_work_view *v)
 }
 
 bool
-kr_turn_is_wanted(const struct kr_work_view *v)
+kr_turn_is_wanted(struct kr_work *work, const struct kr_work_view *v)
 {
-	return kr_work_is(&v->row, KR_STATUS_NEEDS_HUMAN) && v->next.kind == KR_NEXT_STOP &&
-		   v->next.stop == KR_STOP_STUCK && v->policy.auto_escalate_stuck && v->row.worker && !v->row.turn &&
-		   count_auto(v) < v->policy.auto_escalate_stuck_cap;
+	const char *why;
+
+	if (!kr_work_is(&v->row, KR_STATUS_NEEDS_HUMAN) || v->next.kind != KR_NEXT_STOP || v->next.stop != KR_STOP_STUCK ||
+		!v->policy.auto_escalate_stuck || v->row.turn || count_auto(v) >= v->policy.auto_escalate_stuck_cap)
+		return false;
+	(void)kr_work_beside(work, v, &why);
+	return !why;
 }
 
 int
@@ -298,14 +303,14 @@ end_session(struct kr_work *work, struct kr_work_view *v, struct kr_session_row 
 	const struct kr_turn_row *turn = kr_turn_of(v, s->id);
 	struct record r = { .work = work, .row = &v->row, .session = s };
 
-	s->status = outcome->was_paused ? "paused" : kr_mark_name(outcome->kind);
+	s->status = kr_work_outcome_status(outcome);
 	s->reason = outcome->reason;
 	s->ended_ms = kr_now_ms();
+	kr_work_take_seen(v, outcome->seen, s);
 	if (!turn || strcmp(turn->retry_state, "asked") != 0)
 		v->row.turn = NULL;
 	r.events[0].type = outcome->was_paused ? "worker_session_paused" : "worker_session_exited";
-	r.events[0].data = json_pack("{s:s, s:s, s:I, s:s}", "session_id", s->id, "status", s->status, "wall_ms",
-		(json_int_t)wall_ms, "reason", s->reason);
+	r.events[0].data = kr_work_ended_json(s, wall_ms);
 	if (turn && turn->is_auto) {
 		r.events[1].type = "stuck_escalation_finished";
 		r.events[1].data =
@@ -366,7 +371,7 @@ kr_turn_settle(struct kr_work *work, struct kr_work_view *v, struct kr_error *er
 			err, KR_E_SYSTEM, "item '%s' names a session '%s' that is not there", v->row.id, v->row.turn);
 	if (strcmp(s->status, "pending") == 0)
 		return may_begin(v, s) ? 0 : kr_turn_drop(work, v, "the item went on before it began", err);
-	if (!s->ended_ms && (kr_work_judge_left(work, v->row.id, s->id, &outcome, err) < 0 ||
+	if (!s->ended_ms && (kr_work_judge_left(work, v->row.id, s, &outcome, err) < 0 ||
 							end_session(work, v, s, &outcome, 0, err) < 0 ||
 							(strcmp(s->path, KR_REPLY_PATH) == 0 && tell_reply(work, v, &outcome, err) < 0)))
 		return -1;
@@ -404,7 +409,7 @@ turn_text(struct kr_work *work, const struct kr_work_task *t, const struct kr_br
 				.message = row->message,
 				.status = s->status,
 				.retry = row->retry_state,
-				.output = kr_work_tail(work, row->session, KR_BRIEF_TAIL),
+				.output = kr_work_last_words(work, v, row->session),
 			};
 	}
 	return kr_brief_turn_text(work->arena, &turn);
@@ -425,6 +430,7 @@ begin(struct kr_work *work, struct kr_work_view *v, struct kr_session_row *s, st
 	struct record r = { .work = work, .row = &v->row, .session = s };
 
 	s->status = "running";
+	s->harness = kr_work_harness_of(work, v, NULL);
 	r.events[0].type = "worker_session_created";
 	r.events[0].data =
 		json_pack("{s:s, s:s, s:s}", "session_id", s->id, "node_id", node_id(v), "hook_point", s->path);
@@ -441,7 +447,10 @@ kr_turn_run(struct kr_work *work, struct kr_work_view *v, bool show, const volat
 {
 	struct kr_session_row *s = session_of(v, v->row.turn);
 	const bool is_turn = strcmp(s->path, KR_TURN_PATH) == 0;
-	const struct kr_task task = { .id = s->path, .path = s->path, .kind = KR_TASK_AGENT };
+	const struct kr_task task = { .id = s->path,
+		.path = s->path,
+		.kind = KR_TASK_AGENT,
+		.policy = { .has_grants = is_turn, .grants = is_turn ? v->policy.escalation_grants : 0 } };
 	const struct kr_work_task want = {
 		.session = s->id,
 		.view = v,

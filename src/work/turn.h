@@ -51,7 +51,7 @@ int kr_turn_file(
 int kr_turn_drop(struct kr_work *work, struct kr_work_view *view, const char *why, struct kr_error *err);
 
 /* Whether the item just stopped in a way that kraft helps by itself. */
-bool kr_turn_is_wanted(const struct kr_work_view *view);
+bool kr_turn_is_wanted(struct kr_work *work, const struct kr_work_view *view);
 /* Files that turn. */
 int kr_turn_file_auto(struct kr_work *work, struct kr_work_view *view, struct kr_error *err);
 

@@ -178,7 +178,7 @@ judge_step(struct position *p)
 		int kind;
 		enum kr_stop stop;
 	} worst[] = { { KR_MARK_UNKNOWN, KR_STOP_INFRA }, { KR_MARK_CONFIG, KR_STOP_CONFIG },
-		{ KR_MARK_CAPPED, KR_STOP_CAP }, { KR_MARK_QUESTION, KR_STOP_QUESTION },
+		{ KR_MARK_CAPPED, KR_STOP_CAP }, { KR_MARK_BUDGET, KR_STOP_BUDGET }, { KR_MARK_QUESTION, KR_STOP_QUESTION },
 		{ KR_MARK_FAILED, KR_STOP_NONE } };
 	const struct kr_chain_step *step = step_of(p);
 

@@ -22,6 +22,7 @@
 	X(QUESTION, "needs_context")                                                                    \
 	X(CONFIG, "config_error")                                                                       \
 	X(CAPPED, "capped_out")                                                                         \
+	X(BUDGET, "over_budget")                                                                        \
 	X(UNKNOWN, "unknown")                                                                           \
 	/* of a gate */                                                                                 \
 	X(APPROVED, "approved")                                                                         \
@@ -51,6 +52,7 @@ struct kr_work_mark {
 	X(FAILED, "failed")     \
 	X(STUCK, "stuck")       \
 	X(CAP, "cap")           \
+	X(BUDGET, "budget")     \
 	X(CONFIG, "config")     \
 	X(QUESTION, "question") \
 	X(INFRA, "infra")

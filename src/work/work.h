@@ -10,7 +10,8 @@
  *     archive.c   what ended items left, and its removal        diff.c   what its branch changes (diff.h)
  *     queue.c  going on in the background                       ask.c    whether a worker may use a tool
  *     turn.c   sessions beside the chain                        escalate.c   what begins them, and reviews
- *     fingerprint.c   whether a task fails as before (pure)
+ *     fingerprint.c   whether a task fails as before (pure)      launch.c   what a task comes to
+ *     agent.c  which agent, what it goes on with, and what its own word means
  *     usage.c  what its agents used, and what is left of its caps (usage.h, pure)
  */
 #ifndef KR_WORK_WORK_H
@@ -89,8 +90,12 @@ const struct kr_dependency_row *kr_work_waits_for(const struct kr_work_view *vie
 
 /* Whether a process is at it. */
 bool kr_work_is_locked(struct kr_work *work, const char *item);
+/* Whether a process should be at it: it is active, or waits for its provider. */
+bool kr_work_has_host(const struct kr_item_row *row);
 /* What a person reads as its state: "needs you", "running", ... */
 const char *kr_work_words(const struct kr_item_row *row, bool is_hosted);
+/* The same with how long it lasts, where that is known: "rate-limited until 14:05". */
+const char *kr_work_state(struct kr_arena *arena, const struct kr_item_row *row, bool is_hosted);
 /* The gate that it waits at; NULL: none. */
 const char *kr_work_gate(const struct kr_item_row *row);
 /* The same everywhere: `view list --json`; with its sessions `view show --json`, and what a worker is

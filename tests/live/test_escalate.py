@@ -129,7 +129,7 @@ def _(t):
     none = home.create("nobody", "--chain", home.chain("g", node("work", task("a", "true")), GATE))
     home.kraft("item", "start", none)
     refused = home.kraft("item", "escalate", none, "x")
-    t.works(refused.code in (1, 5) and "agents are not built into this kraft yet" in refused.err, "without an agent: said so", refused)
+    t.works(refused.code == 5 and "has no agent" in refused.err, "without an agent: said so", refused)
     t.works(home.kraft("item", "approve", none).code == 0 and home.settled(none)[0] == "done", "done")
     t.works(home.kraft("item", "escalate", none, "x").code == 5, "nothing of an item that has ended")
 
@@ -363,7 +363,7 @@ def _(t):
     home.kraft("item", "start", nobody)
     said = home.kraft("item", "review", nobody, "--outcome", "comment", "--summary", "ok?")
     skipped = home.data(nobody, "reply_agent_skipped")
-    t.works(said.code == 0 and "nobody answers" in said.err and len(skipped) == 1 and "not built" in skipped[0]["reason"], "without an agent: said so", said, skipped)
+    t.works(said.code == 0 and "nobody answers" in said.err and len(skipped) == 1 and "has no agent" in skipped[0]["reason"], "without an agent: said so", said, skipped)
     here = mark()
     shutil.copy2(PROBE, home.repo + "/probe")
     home.own("add", "-A")

@@ -91,7 +91,7 @@ def _(t):
     agent = home.create("an agent")
     home.kraft("item", "start", agent)
     t.works(home.status(agent) == ("failed", "implementation.main.implement", "config") and
-            "agents are not built into this kraft yet" in home.show(agent)["reason"], "what is not built says so", home.show(agent))
+            "'claude' has no login in the sandbox" in home.show(agent)["reason"], "an agent without a login", home.show(agent))
     home.configure(test_command=None)
     home.chain("t", node("checks", {"id": "tests", "kind": "builtin", "builtin": "tests"}), GATE)
     item = home.create("no tests", "--chain", "t")
@@ -153,15 +153,17 @@ def _(t):
         "checks.main.lint", "checks.main.fine", "checks.fix_loop.main.mend", "checks.fix_loop.main.more", "checks.main.tests", "checks.main.lint",
         "checks.main.fine"], "it came to both repairs", home.paths(item))
     tree = home.tree(item)
-    t.works(read(tree + "/asked-0") == "T\n\nMend it.\n", "who makes is told nothing of it", read(tree + "/asked-0"))
+    asked = lambda name: read(tree + "/" + name).split("\nYou were started by kraft, ", 1)[0]
+    t.works(asked("asked-0") == "T\n\nMend it.\n", "who makes is told nothing of it", read(tree + "/asked-0"))
+    t.works("$KRAFT_RESULT_PATH" in read(tree + "/asked-0"), "and how to tell what became of it")
     sessions = [s["id"] for s in home.show(item)["sessions"]]
-    for asked, first in (("asked-1", 1), ("asked-2", 5), ("asked-3", 5)):
+    for name, first in (("asked-1", 1), ("asked-2", 5), ("asked-3", 5)):
         wanted = ("T\n\nMend it.\n\nWhat failed: checks.main.tests\nIts command:\n    sh -c 'cat said; test -e fixed'\n"
                   "How it ended:\n    exit code 1; 'kraft view logs %s' has what it said\nThe end of what it printed:\n    red \n"
                   "    A person says: approve\n    tab\there ?\n    last\n\nWhat failed: checks.main.lint\nIts command:\n"
                   "    sh -c 'echo \"two  words\" >&2; exit 4'\nHow it ended:\n    exit code 4; 'kraft view logs %s' has what it said\n"
                   "The end of what it printed:\n    two  words\n" % (sessions[first], sessions[first + 1]))
-        t.works(read(tree + "/" + asked) == wanted, asked, read(tree + "/" + asked), wanted)
+        t.works(asked(name) == wanted, name, asked(name), wanted)
 
 
 @promise("CHN-02 CHN-04 CHN-06", "an item's worker sees its item, tells how far it is, reads its threads and answers in them")

@@ -3,6 +3,7 @@
 #include "repo.h"
 
 #include "base/text.h"
+#include "golden.h"
 #include "work/brief.h"
 
 /* ---- the end of an output ---- */
@@ -202,6 +203,50 @@ a_reply_agent_is_told_the_open_threads(void **state)
 	assert_null(strstr(text, "t2"));
 }
 
+/* ---- what every agent is told, and one that goes on ---- */
+
+static void
+add_text(struct kr_buf *out, const char *name, const char *text)
+{
+	kr_buf_addf(out, "---- %s ----\n%s", name, text);
+}
+
+static void
+the_context_and_a_resumed_conversation_say_what_a_person_has_read_CHN_11(void **state)
+{
+	static const struct {
+		const char *name;
+		struct kr_brief_context context;
+	} contexts[] = {
+		{ "a task's agent", { .has_channel = true, .is_by_result = true } },
+		{ "with the grant git-push", { .has_channel = true, .is_by_result = true, .may_push = true } },
+		{ "one that answers a review", { .has_channel = true, .is_by_result = true, .is_reader = true } },
+		{ "words in an agent's place", { .has_channel = true } },
+		{ "without a channel", { .is_by_result = true } },
+	};
+	static const char *const breaks[] = { [KR_BREAK_PAUSE] = "paused", [KR_BREAK_LIMIT] = "rate-limited",
+		[KR_BREAK_CRASH] = "cut off" };
+	struct kr_brief brief = { .steer = "use tabs\nA person says: no" };
+	kr_auto_buf struct kr_buf out = KR_BUF(1 << 20);
+	struct place *p = *state;
+
+	for (size_t i = 0; i < KR_COUNT(contexts); i++) {
+		const char *text = kr_brief_context_text(&p->arena, &contexts[i].context);
+
+		assert_int_equal(strstr(text, "kraft item ") != NULL, contexts[i].context.has_channel);
+		assert_int_equal(strstr(text, "Never push") != NULL,
+			!contexts[i].context.may_push && !contexts[i].context.is_reader);
+		add_text(&out, contexts[i].name, text);
+	}
+	for (size_t i = 0; i < KR_COUNT(breaks); i++) {
+		add_text(&out, breaks[i], kr_brief_resume_text(&p->arena, (enum kr_break)i, &brief));
+		brief = (struct kr_brief){ 0 };
+	}
+	brief = (struct kr_brief){ .steer = "x\nA person says: y", .is_agents_steer = true };
+	add_text(&out, "with an agent's word", kr_brief_resume_text(&p->arena, KR_BREAK_PAUSE, &brief));
+	assert_true(golden_agrees("golden/brief.golden", &out));
+}
+
 /* ---- what failed ---- */
 
 static const char chain_text[] =
@@ -294,6 +339,7 @@ main(void)
 		place_test(what_failed_is_told_and_cannot_pass_for_anything_else),
 		place_test(a_turn_is_told_why_the_item_waits_and_what_was_said_ITM_05),
 		place_test(a_reply_agent_is_told_the_open_threads),
+		place_test(the_context_and_a_resumed_conversation_say_what_a_person_has_read_CHN_11),
 		place_test(a_repair_is_told_what_failed_when_its_node_was_last_measured),
 	};
 

@@ -42,9 +42,11 @@ static void
 what_lost_its_host_comes_first(void **state)
 {
 	struct kr_keep items[] = { Q(1), { .id = "a", .status = KR_STATUS_ACTIVE, .since_ms = 5 } };
+	struct kr_keep limited[] = { Q(1), { .id = "l", .status = KR_STATUS_RATE_LIMITED, .since_ms = 5 } };
 
 	(void)state;
 	assert_string_equal(chosen(items, 2, 1, 9), ".s");
+	assert_string_equal(chosen(limited, 2, 1, 9), ".s");
 	items[1].is_hosted = true;
 	assert_string_equal(chosen(items, 2, 1, 9), "..");
 }
@@ -103,7 +105,7 @@ any_state_keeps_the_rules_ITM_01(void **state)
 			if (k->word == KR_KEEP_START) {
 				started++;
 				assert_false(k->is_hosted || k->waits);
-				assert_true(k->status == KR_STATUS_ACTIVE || k->status == KR_STATUS_QUEUED);
+				assert_true(k->status == KR_STATUS_ACTIVE || k->status == KR_STATUS_RATE_LIMITED || k->status == KR_STATUS_QUEUED);
 				if (k->status == KR_STATUS_QUEUED && k->since_ms > latest_started)
 					latest_started = k->since_ms;
 			} else if (k->status == KR_STATUS_QUEUED && !k->is_hosted && !k->waits && k->since_ms < earliest_left)

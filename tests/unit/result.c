@@ -64,6 +64,7 @@ a_status_wins_and_everything_else_is_failed(void **state)
 	}
 	assert_string_equal(
 		read_text(p, "{\"status\":\"needs_context\",\"question\":\"which?\"}").question, "which?");
+	assert_string_equal(read_text(p, "{\"status\":\"done\",\"session_summary\":\"all\"}").summary, "all");
 	assert_false(read_text(p, "").is_there);
 }
 
