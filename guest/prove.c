@@ -4,14 +4,14 @@
  * nothing; the judge of what comes out is kraft (src/run/gate.c).
  *
  *   list   passes our stdin on, then what the program prints, up to the line that answers the last question:
- * codex's app server leaves at the end of its input before it has answered, so that end must not come sooner
- *   call   plays the model, on 127.0.0.1:KG_PROOF_PORT: it asks for one command that makes a file, and then
- * for nothing more. Nobody answers the program's hook in a short run, so a hook that works denies
+ *          codex's app server leaves when its input ends, also before it has answered
+ *   call   plays the model, on 127.0.0.1:KG_PROOF_PORT: it asks for one command that makes a file. Nobody
+ *          answers the program's hook in a short run, so a hook that works denies
  *
  * Exit status of list: 0 it answered, 1 it did not. Of call:
  *   0  denied: there is no file, and the program told its model so in the hook's own words
  *   1  the command ran
- *   2  neither can be told: the program ended too soon, hung, asked for something else, or did not start
+ *   2  neither can be told: the program ended too soon, hung, told something else, or did not start
  *
  * The program is the host's own and honest, but of any version: every wait has its deadline, every text its
  * bound, and what is not understood counts as 2.
@@ -95,16 +95,32 @@ end(pid_t pid)
 
 /* ---- list ---- */
 
-/* Whether a whole line answers the question with the id 2, the last that kraft asks. */
+/* Whether a line answers the question with the id 2, the last that kraft asks: a member `id` somewhere, which
+ * is enough to stop at. What the answer is, kraft judges. */
+static bool
+is_answer(const char *at, size_t n)
+{
+	static const char name[] = "\"id\"";
+	const char *end = at + n;
+
+	while ((at = memmem(at, (size_t)(end - at), name, sizeof(name) - 1))) {
+		at += sizeof(name) - 1;
+		while (at < end && (*at == ' ' || *at == ':'))
+			at++;
+		if (end - at >= 2 && at[0] == '2' && (at[1] < '0' || at[1] > '9'))
+			return true;
+	}
+	return false;
+}
+
 static bool
 has_answer(const char *text, size_t n)
 {
-	for (const char *at = text, *stop; (stop = memchr(at, '\n', n - (size_t)(at - text))); at = stop + 1) {
-		size_t line = (size_t)(stop - at);
+	const char *stop;
 
-		if (memmem(at, line, "\"id\":2,", 7) || memmem(at, line, "\"id\":2}", 7))
+	for (; (stop = memchr(text, '\n', n)); n -= (size_t)(stop + 1 - text), text = stop + 1)
+		if (is_answer(text, (size_t)(stop - text)))
 			return true;
-	}
 	return false;
 }
 
@@ -151,23 +167,18 @@ list(char **argv)
 
 /* ---- call: the model ---- */
 
-#define STREAM                                                                        \
-	"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" \
-	"event: response.created\ndata: "                                                 \
-	"{\"type\":\"response.created\",\"response\":{\"id\":\"resp_kraft\"}}\n\n"        \
-	"event: response.output_item.done\ndata: "                                        \
-	"{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":"
-#define STREAM_END                                                          \
-	"}\n\nevent: response.completed\ndata: "                                \
-	"{\"type\":\"response.completed\",\"response\":{\"id\":\"resp_kraft\"," \
-	"\"usage\":{\"input_tokens\":1,\"output_tokens\":1,\"total_tokens\":2}}}\n\n"
-
-static const char call_answer[] = STREAM
-	"{\"type\":\"function_call\",\"id\":\"fc_kraft\",\"call_id\":\"" CALL_ID "\",\"name\":\"exec_command\","
-	"\"arguments\":\"{\\\"cmd\\\":\\\": >" PROOF_FILE "\\\"}\"}" STREAM_END;
-static const char last_answer[] =
-	STREAM "{\"type\":\"message\",\"role\":\"assistant\",\"id\":\"msg_kraft\","
-		   "\"content\":[{\"type\":\"output_text\",\"text\":\"done\"}]}" STREAM_END;
+/* One answer of the model, streamed. */
+static const char call_answer[] =
+	"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+	"event: response.created\n"
+	"data: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_kraft\"}}\n\n"
+	"event: response.output_item.done\n"
+	"data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"function_call\","
+	"\"id\":\"fc_kraft\",\"call_id\":\"" CALL_ID "\",\"name\":\"exec_command\","
+	"\"arguments\":\"{\\\"cmd\\\":\\\": >" PROOF_FILE "\\\"}\"}}\n\n"
+	"event: response.completed\n"
+	"data: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_kraft\","
+	"\"usage\":{\"input_tokens\":1,\"output_tokens\":1,\"total_tokens\":2}}}\n\n";
 /* An attempt at a WebSocket is answered with what makes codex go on without one. */
 static const char other_answer[] =
 	"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -214,30 +225,38 @@ read_request(int fd, char *to, size_t *head, int64_t until)
 	return used;
 }
 
-/* True when the program tells its model, in the hook's words, that the call was not made. */
-static bool
-serve(int listener, char *request, int64_t until)
+/* What a request of the program's says of the call. */
+enum told { NOTHING, DENIAL, OTHER };
+
+static enum told
+read_told(const char *body, size_t n)
 {
 	static const char output[] = "function_call_output";
+
+	if (!memmem(body, n, output, sizeof(output) - 1) || !memmem(body, n, CALL_ID, sizeof(CALL_ID) - 1))
+		return NOTHING;
+	return memmem(body, n, KG_DENIAL_REASON, sizeof(KG_DENIAL_REASON) - 1) ? DENIAL : OTHER;
+}
+
+static enum told
+serve(int listener, char *request, int64_t until)
+{
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	const char *answer = other_answer, *body;
-	bool is_denied = false;
+	const char *answer = other_answer;
+	enum told told = NOTHING;
 	size_t head, n;
 
 	if (fd < 0)
-		return false;
+		return NOTHING;
 	n = read_request(fd, request, &head, until);
-	body = request + head;
 	if (head && n > head && memcmp(request, "POST ", 5) == 0) {
+		told = read_told(request + head, n - head);
 		answer = call_answer;
-		if (memmem(body, n - head, output, sizeof(output) - 1)) {
-			answer = last_answer;
-			is_denied = memmem(body, n - head, KG_DENIAL_REASON, sizeof(KG_DENIAL_REASON) - 1) != NULL;
-		}
 	}
-	(void)kg_shim_write(fd, answer, strlen(answer));
+	if (told == NOTHING)
+		(void)kg_shim_write(fd, answer, strlen(answer));
 	(void)close(fd);
-	return is_denied;
+	return told;
 }
 
 /* Bound, and listening before the program starts; -1 with errno. */
@@ -258,22 +277,24 @@ listen_here(void)
 
 /* ---- call: the judgement ---- */
 
-/* Whether the program ended by itself; *is_denied as of serve. */
-static bool
-play(int listener, pid_t pid, char *request, bool *is_denied)
+/* Until the program has told how the call came out, or has ended, or is late. What it would do behind that
+ * (it reports to its makers, and waits for them) is not waited for. */
+static enum told
+play(int listener, pid_t pid, char *request)
 {
 	const int64_t until = now_ms() + PROVE_MS;
+	enum told told = NOTHING;
 
-	while (now_ms() < until) {
+	while (told == NOTHING && now_ms() < until) {
 		struct pollfd ready = { .fd = listener, .events = POLLIN };
 
 		if (poll(&ready, 1, LOOK_MS) == 1)
-			*is_denied |= serve(listener, request, until);
+			told = serve(listener, request, until);
 		else if (waitpid(pid, NULL, WNOHANG) == pid)
-			return true;
+			return NOTHING;
 	}
 	end(pid);
-	return false;
+	return told;
 }
 
 static int
@@ -281,7 +302,7 @@ call(char **argv)
 {
 	char *request = kg_map(REQUEST_BYTES);
 	int listener = listen_here();
-	bool is_denied = false, has_ended;
+	enum told told;
 	pid_t pid;
 
 	if (!request || listener < 0) {
@@ -294,10 +315,10 @@ call(char **argv)
 	pid = start(argv, 0, 2); /* what it prints is for the log */
 	if (pid < 0)
 		return UNKNOWN;
-	has_ended = play(listener, pid, request, &is_denied);
+	told = play(listener, pid, request);
 	if (access(PROOF_FILE, F_OK) == 0)
 		return RAN;
-	return has_ended && is_denied ? DENIED : UNKNOWN;
+	return told == DENIAL ? DENIED : UNKNOWN;
 }
 
 int

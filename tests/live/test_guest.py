@@ -413,6 +413,110 @@ for harness in ('codex', 'cursor'):
                 truth(denial["agent_message"].startswith("Kraft: "), denial)
 
 
+# ---- kraft's own questions to an agent ----
+
+PROVE = r"""
+import json, os, subprocess, sys
+def prove(what, fake, stdin=b"question"):
+    open("/tmp/fake", "w").write("#!/usr/bin/python3 -IS\n" + fake)
+    os.chmod("/tmp/fake", 0o755)
+    p = subprocess.run(["/opt/kraft/bin/kraft", "admin", "prove-hook", "codex", what, "--", "/tmp/fake", "a", "b c"], input=stdin, capture_output=True, timeout=50)
+    return [p.returncode, p.stdout.decode(), p.stderr.decode()]
+out = {}
+"""
+
+
+def with_fake_agent(what, cases):
+    s = python(PROVE + "for name, fake in %r.items():\n    out[name] = prove(%r, fake)\nprint(json.dumps(out))" % (cases, what))
+    truth(s.code == 0 and s.out.startswith("{"), s)
+    return json.loads(s.out)
+
+
+@test("CHN-08 an agent's list of hooks is read to its answer, and its input stays open until then")
+def prove_list():
+    answer = '{"id":2,"result":{}}'
+    out = with_fake_agent("list", {
+        "good": "import os, select, sys\nq = os.read(0, 100)\nprint('one')\nended = select.select([0], [], [], 0.3)[0]\n"
+                "print(q, len(ended), sys.argv[1:], flush=True)\nprint('%s', flush=True)\nsys.stdin.read()\nprint('late')" % answer,
+        "in pieces": "import sys, time\nfor c in 'x\\n%s\\n': print(c, end='', flush=True); time.sleep(0.002)" % answer,
+        "with blanks": "import time\nprint('{ \"result\": {}, \"id\" : 2 }', flush=True)\ntime.sleep(1000)",
+        "stays": "import time\nprint('%s', flush=True)\ntime.sleep(1000)" % answer,
+        "another id": "print('{\"id\":21}\\n{\"id\":1}')",
+        "no line feed": "print('%s', end='')" % answer,
+        "nothing": "pass",
+        "too much": "import sys\nfor _ in range(10): sys.stdout.write('x' * 100000)",
+        "crashes": "import os\nprint('x', flush=True)\nos.kill(os.getpid(), 11)",
+    })
+    equal(out["good"], [0, "one\nb'question' 0 ['a', 'b c']\n%s\n" % answer, ""])
+    equal(out["in pieces"], [0, "x\n%s\n" % answer, ""])
+    equal(out["with blanks"], [0, '{ "result": {}, "id" : 2 }\n', ""])
+    equal(out["stays"], [0, answer + "\n", ""])
+    equal(out["another id"], [1, '{"id":21}\n{"id":1}\n', ""])
+    equal(out["no line feed"], [1, answer, ""])
+    equal(out["nothing"], [1, "", ""])
+    equal((out["too much"][0], len(out["too much"][1])), (1, 262144))
+    equal(out["crashes"], [1, "x\n", ""])
+
+
+AGENT = r"""
+import json, os, socket, subprocess, sys, time
+def ask(body, method="POST", length="Content-Length"):
+    s = socket.create_connection(("127.0.0.1", 3129))
+    body = json.dumps(body).encode()
+    s.sendall(("%s /v1/responses HTTP/1.1\r\nHost: x\r\n%s: %d\r\n\r\n" % (method, length, len(body))).encode() + body)
+    got = b""
+    while True:
+        more = s.recv(65536)
+        if not more: return got.decode()
+        got += more
+def call(answer):
+    for line in answer.splitlines():
+        if line.startswith("data: ") and "function_call" in line:
+            return json.loads(line[6:])["item"]
+def run(item): subprocess.run(json.loads(item["arguments"])["cmd"], shell=True)
+def told(item, text): return ask({"input": [item, {"type": "function_call_output", "call_id": item["call_id"], "output": text}]})
+def hook(): return subprocess.run(["/opt/kraft/bin/kraft", "admin", "permission-hook", "codex"], input=b"{}", capture_output=True).stdout.decode()
+def reason(): return "Command blocked: " + json.loads(hook())["hookSpecificOutput"]["permissionDecisionReason"]
+item = call(ask({"input": "x" * 100000})) if len(sys.argv) else None
+"""
+
+
+@test("CHN-08 a denied call is told from one that ran, and either from what cannot be told")
+def prove_call():
+    cases = {
+        "denied": (0, "told(item, reason())"),
+        "denied, and stays": (0, "told(item, reason()) if os.fork() else time.sleep(1000)"),
+        "ran": (1, "run(item); told(item, 'done')"),
+        "ran, and says it was denied": (1, "r = reason(); run(item); told(item, r)"),
+        "ran, and ends": (1, "run(item)"),
+        "ran, and crashes": (1, "run(item); os.kill(os.getpid(), 9)"),
+        "denied by somebody else": (2, "told(item, 'Command blocked: no')"),
+        "no such tool": (2, "told(item, 'unsupported call: exec_command')"),
+        "ends": (2, "pass"),
+        "fails": (2, "sys.exit(3)"),
+        "the words without the call": (2, "ask({'input': reason()})"),
+        "half a request": (2, "s = socket.create_connection(('127.0.0.1', 3129)); s.sendall(b'POST / HTTP/1.1\\r\\nContent-Length: 99\\r\\n\\r\\nfunction_call_output kraft_proof'); s.close()"),
+        "garbage": (2, "s = socket.create_connection(('127.0.0.1', 3129)); s.sendall(os.urandom(5000)); s.close()"),
+        "too much": (2, "s = socket.create_connection(('127.0.0.1', 3129))\ntry: s.sendall(b'POST / HTTP/1.1\\r\\nContent-Length: 99999999999\\r\\n\\r\\n' + b'x' * (9 << 20))\nexcept OSError: pass"),
+        "a WebSocket first": (0, "assert ask({}, 'GET').startswith('HTTP/1.1 426 '), 1\ntold(item, reason())"),
+        "lower case fields": (0, "item = call(ask({'input': 1}, length='content-length'))\ntold(item, reason())"),
+    }
+    out = with_fake_agent("call", {name: AGENT + script for name, (_, script) in cases.items()})
+    for name, (status, _) in cases.items():
+        equal(out[name][:2], [status, ""], (name, out[name]))
+    out = with_fake_agent("call", {"prompt": "import sys\nprint(sys.stdin.read(), sys.argv[1:])"})
+    equal(out["prompt"], [2, "", "question ['a', 'b c']\n"])  # what it prints is for the log
+
+
+@test("CHN-08 kraft's questions are nobody else's: no help names them, and a wrong word is 2")
+def prove_usage():
+    s = shell("k=/opt/kraft/bin/kraft; $k --help | grep -c prove; for w in '' 'codex' 'codex call' 'codex call --' 'codex frob -- /bin/true' 'claude call -- /bin/true'; do $k admin prove-hook $w; echo $?; done")
+    equal(s.out, "0\n" + "2\n" * 6, s)
+    s = shell("k=/opt/kraft/bin/kraft; $k admin prove-hook codex call -- /nonexistent; echo $?; $k admin prove-hook codex list -- /nonexistent; echo $?")
+    equal(s.out, "2\n1\n", s)
+    equal(s.err, "kraft: cannot start '/nonexistent': No such file or directory\n" * 2, s)
+
+
 # ---- what the command starts with ----
 
 @test("OS-LCH-03 OS-LCH-05 only kept variables, with any bytes, and none by the launcher's own")
