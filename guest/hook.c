@@ -8,7 +8,8 @@
  *
  * Agents run the tool when a hook fails, is late, says nothing, or says something that they do not know. So
  * whatever happens here (kraft away, slow, answering nonsense; a child that crashes) ends in exactly one
- * object that denies, with a reason, and exit status 0. HOOK_MS lies below the ten minutes that agents give a
+ * object that denies, with a reason, and exit status 0; when not even that can be written, in words on
+ * standard error and exit status 2, which denies too. HOOK_MS lies below the ten minutes that agents give a
  * hook when they are told nothing.
  */
 #include <errno.h>
@@ -136,6 +137,16 @@ is_object(const char *text, ssize_t n)
 		   !memchr(text, '\n', (size_t)n - 1);
 }
 
+/* Agents that read nothing and see exit status 0 run the tool; the other form that they heed is left then. */
+static int
+say(const char *object, size_t n)
+{
+	if (kg_shim_write(1, object, n))
+		return 0;
+	kg_say(2, KG_DENIAL_REASON, NULL);
+	return 2;
+}
+
 static int
 hook(const struct harness *harness)
 {
@@ -160,11 +171,8 @@ hook(const struct harness *harness)
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 	}
-	if (status == 0 && is_object(answer, n))
-		(void)kg_shim_write(1, answer, (size_t)n); /* who does not read it cannot be told otherwise */
-	else
-		(void)kg_shim_write(1, harness->denial, strlen(harness->denial));
-	return 0;
+	return status == 0 && is_object(answer, n) ? say(answer, (size_t)n)
+											   : say(harness->denial, strlen(harness->denial));
 }
 
 int

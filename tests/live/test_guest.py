@@ -413,6 +413,18 @@ for harness in ('codex', 'cursor'):
                 truth(denial["agent_message"].startswith("Kraft: "), denial)
 
 
+@test("CHN-02 CHAN-09 a hook that cannot even print its denial says it on stderr and is 2: the other form that denies")
+def shim_hook_mute():
+    script = "exec 3>%s; printf '{}' | /opt/kraft/bin/kraft admin permission-hook %s >&3; echo $?"
+    for harness in ("codex", "cursor"):
+        s = shell(script % ("/dev/full", harness))
+        equal((s.out, s.err), ("2\n", "kraft: Kraft: it could not be asked whether this may be done\n"), s)
+        s = shell("printf '{}' | /opt/kraft/bin/kraft admin permission-hook %s >&-; echo $?" % harness)
+        equal((s.out, s.err), ("2\n", "kraft: Kraft: it could not be asked whether this may be done\n"), s)
+        s = shell(script % ("/dev/null", harness))  # the control
+        equal((s.out, s.err), ("0\n", ""), s)
+
+
 # ---- kraft's own questions to an agent ----
 
 PROVE = r"""
