@@ -17,7 +17,8 @@
 #include "os/powerless.h"
 #include "run/internal.h"
 
-enum { ANSWER_BYTES = 300 << 10 };
+/* The guest has its own deadline, which is sooner. */
+enum { ANSWER_BYTES = 300 << 10, LIMIT_MS = 60000 };
 
 #define GUEST_KRAFT "/opt/kraft/bin/kraft"
 
@@ -29,13 +30,6 @@ struct proof {
 };
 
 /* ---- words ---- */
-
-static int
-make_launch(const struct proof *proof, const struct kr_agent_want *want, struct kr_agent_launch *out,
-	struct kr_error *err)
-{
-	return kr_agent_launch(proof->run->arena, want, out, err);
-}
 
 static bool
 is_setting(const char *word)
@@ -91,17 +85,26 @@ call_words(struct kr_arena *arena, const struct kr_strs *launch)
 
 /* `what` is a word of prove-hook's. */
 static int
-ask(const struct proof *proof, const char *what, const struct kr_strs *words, const char *in,
-	struct kr_buf *answer, struct kr_job *job, struct kr_error *err)
+ask(const struct proof *proof, const char *what, const struct kr_agent_launch *launch,
+	const struct kr_strs *words, const char *in, struct kr_buf *answer, struct kr_job *job,
+	struct kr_error *err)
 {
 	const char *const starter[] = { GUEST_KRAFT, "admin", "prove-hook", proof->harness.hook, what, "--",
 		NULL };
+	const struct kr_strs none = { 0 };
+	const struct kr_plan_agent agent = { .id = proof->harness.id,
+		.hosts = &none,
+		.env = launch->env,
+		.env_count = launch->env_count,
+		.files = &none };
 	const struct kr_run_question question = {
 		.argv = words->v,
 		.starter = starter,
 		.cwd = "/",
 		.in = in,
 		.in_len = in ? strlen(in) : 0,
+		.limit_ms = LIMIT_MS,
+		.agent = &agent,
 	};
 
 	if (kr_run_ask_inside(proof->run, "gate", &question, answer, job, err) < 0)
@@ -127,11 +130,11 @@ list(const struct proof *proof, const struct kr_agent_want *want, struct kr_hook
 	struct kr_strs words;
 	struct kr_job job;
 
-	if (make_launch(proof, want, &launch, err) < 0)
+	if (kr_agent_launch(proof->run->arena, want, &launch, err) < 0)
 		return -1;
 	words = listing_words(proof->run->arena, &launch.argv);
-	if (ask(proof, "list", &words, kr_hook_list_question(proof->run->arena, proof->run->item.worktree),
-			&answer, &job, err) < 0)
+	if (ask(proof, "list", &launch, &words,
+			kr_hook_list_question(proof->run->arena, proof->run->item.worktree), &answer, &job, err) < 0)
 		return -1;
 	if (kr_session_exit_status(&job.end) != 0) {
 		kr_fail(err, KR_E_REFUSED, "'%s app-server' does not say which hooks it has", proof->harness.command);
@@ -175,10 +178,10 @@ try_call(const struct proof *proof, const struct kr_agent_want *want, struct kr_
 	struct kr_agent_launch launch;
 	struct kr_strs words;
 
-	if (make_launch(proof, want, &launch, err) < 0)
+	if (kr_agent_launch(proof->run->arena, want, &launch, err) < 0)
 		return -1;
 	words = call_words(proof->run->arena, &launch.argv);
-	if (ask(proof, "call", &words, launch.input, &answer, job, err) < 0)
+	if (ask(proof, "call", &launch, &words, launch.input, &answer, job, err) < 0)
 		return -1;
 	*status = kr_session_exit_status(&job->end);
 	return 0;
