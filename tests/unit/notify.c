@@ -70,7 +70,7 @@ a_mistake_is_refused_with_its_place(void **state)
 		{ "command: x y\n", "'command' must be a list of strings", "[x y]", 1, 10 },
 		{ "command: []\n", "'command' is empty", "", 1, 10 },
 		{ "command: [x, 3]\n", "an item of 'command' must be a string", "\"3\"", 1, 14 },
-		{ "command: ['']\n", "first word of 'command' is empty", "", 1, 11 },
+		{ "command: ['']\n", "program of 'command' is empty", "", 1, 11 },
 		{ "command: [bin/x]\n", "depends on where kraft is called", "absolute", 1, 11 },
 		{ "command: [./x]\n", "depends on where kraft is called", "absolute", 1, 11 },
 		{ "command: [~you/x]\n", "depends on where kraft is called", "absolute", 1, 11 },
