@@ -3,6 +3,7 @@
 down what it gets. The real ones are in test_claude.py and test_codex.py."""
 # kraft-test: timeout 300
 from egresslive import *
+from worklive import *
 
 # It answers its version as the file beside it says, and else does what its prompt says, a piece of Python, and tells what it saw.
 FAKE = r"""#!/usr/bin/python3 -IS
@@ -30,6 +31,8 @@ if settings:
 out = None
 if seen["input"].startswith("#"):
     exec(seen["input"])
+elif "#<" in seen["input"]:  # in an item's instruction
+    exec(seen["input"].split("#<")[1].split("#>")[0])
 seen["out"] = out
 print("=>" + json.dumps(seen))
 """
@@ -84,6 +87,10 @@ class Desk(Home):
                 said = self.kraft("view", "logs", facts["id"]).out
                 found.append(json.loads(re.search(r"=>(\{.*\})", said).group(1)))
         return found
+
+
+class DeskOffice(Desk, Office):
+    """The same with chains of its own."""
 
 
 def _said(self):
@@ -334,6 +341,26 @@ def _(t):
     home.sees(speak % "--evil")
     t.works(home.sees("x", "--resume")["argv"][1] in ("other_1", "0a1b-2c"), "a worker's word is no option")
     t.works(home.agent("x", "--resume", "--item", "another").code == 125, "another item has its own")
+
+
+@promise("OS-ENV-05 OS-LCH-12 OS-LCH-13", "an item's agent is launched the same way: a missing login or an old version stops the item as a configuration error, with the words")
+def _(t):
+    home = DeskOffice(harness={"capabilities": dict(HARNESS["capabilities"], usage={"reader": "none"})})
+    DO = "#<open('made', 'w').write('x'); open(os.environ['KRAFT_RESULT_PATH'], 'w').write('{\"status\": \"done\"}')#>"
+    home.chain("one", node("work", {"id": "do", "kind": "agent", "harness": "fake", "prompt": DO}), GATE)
+    for env, script, what in (({"FAKE_TOKEN": None}, "print('fake 3.0')", "FAKE_TOKEN or OTHER_TOKEN is not set"),
+                              ({}, "print('fake 1.0')", "is version 1.0, and its harness needs 2.1.0")):
+        home.version(script)
+        home.extra_env = dict(TOKEN, PATH=home.tools + ":/usr/bin:/bin", **env)
+        item = home.create("an agent", "--chain", "one")
+        home.kraft("item", "start", item)
+        t.works(home.settled(item)[2] == "config" and what in json.dumps(home.show(item)), "stopped: " + what, home.show(item))
+        home.kraft("item", "cancel", item, "--reason", "x")
+    home.version("print('fake 3.0')")
+    home.extra_env = dict(TOKEN, PATH=home.tools + ":/usr/bin:/bin")
+    item = home.create("an agent", "--chain", "one")
+    home.kraft("item", "start", item)
+    t.works(home.settled(item)[0] == "needs you" and git(home.repo, "show", "kraft/%s:made" % item) == "x", "and with both it does its work", home.show(item))
 
 
 if __name__ == "__main__":
