@@ -2,7 +2,7 @@
  * kraft-guest: one static program, three roles.
  *   launch  on the host: parent of bubblewrap, between kraft and the init          launch.c
  *   init    process 1 inside: starts the command, reaps, reports                   init.c
- *   kraft   inside, as the worker's command: its way to reach kraft                shim.c, hook.c, prove.c
+ *   kraft   inside, as the worker's command: its way to reach kraft                shim.c, hook.c; prove.c is kraft's own
  * Launcher and init are steered by their arguments and descriptors alone: no variable and no current
  * directory is read (OS-LCH-05), and a program that links nothing has no loader that a variable could steer.
  */

@@ -432,7 +432,7 @@ import json, os, subprocess, sys
 def prove(what, fake, stdin=b"question"):
     open("/tmp/fake", "w").write("#!/usr/bin/python3 -IS\n" + fake)
     os.chmod("/tmp/fake", 0o755)
-    p = subprocess.run(["/opt/kraft/bin/kraft", "admin", "prove-hook", "codex", what, "--", "/tmp/fake", "a", "b c"], input=stdin, capture_output=True, timeout=50)
+    p = subprocess.run(["/opt/kraft/bin/kraft", "admin", "prove-hook", "codex", what, "--", "/tmp/fake", "a", "b c"], input=stdin, capture_output=True, timeout=100)
     return [p.returncode, p.stdout.decode(), p.stderr.decode()]
 out = {}
 """
