@@ -26,7 +26,7 @@ EXPECTED = [
     *ids("OS-ENV", *range(1, 7)),
     *ids("OS-LIM", 1, 2, 3),
     *ids("POL", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
-    *ids("CHN", *range(1, 8), 9, 10, 12),
+    *ids("CHN", *range(1, 11), 12),
     *ids("ITM", *range(1, 7)),
     *ids("REF", *range(1, 7)),
     *ids("CTR", 5, 6, 8, 12),

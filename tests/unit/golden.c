@@ -242,9 +242,11 @@ make_request(struct golden *g)
 	json_t *request = json_object_get(g->json, "request"), *word;
 	const char *run = g->host.places.run_dir;
 	struct kr_request *r = &g->request;
-	struct kr_strs argv = { 0 };
+	struct kr_strs argv = { 0 }, starter = { 0 };
 	size_t i;
 
+	json_array_foreach(json_object_get(request, "starter"), i, word)
+		kr_strs_add(&g->arena, &starter, kr_arena_dup(&g->arena, json_string_value(word)));
 	json_array_foreach(json_object_get(request, "argv"), i, word)
 		kr_strs_add(&g->arena, &argv, kr_arena_dup(&g->arena, json_string_value(word)));
 	if (!argv.n)
@@ -262,6 +264,7 @@ make_request(struct golden *g)
 		.result_file = kr_path_join(&g->arena, run, "results/run-app/00112233aabbccdd.json"),
 		.channel_dir = kr_path_join(&g->arena, run, "sn/00112233aabbccdd"),
 		.argv = argv.v,
+		.starter = starter.v,
 		.terminal = json_is_true(json_object_get(request, "terminal")),
 	};
 	r->cwd = kr_path_join(&g->arena, r->worktree, string_of(g, request, "cwd", "."));
