@@ -12,18 +12,14 @@ that failed, and a test that does not look there has not looked. So:
     ...
     t.works(model.problems() == [], ...)
 """
-import base64
-import hashlib
 import json
-import os
+import re
 import socket
 import ssl
 import threading
 import time
 
 import netlab
-
-MODEL = "gpt-5.4"
 
 
 # ---- answers ----
@@ -58,15 +54,30 @@ def call(name, more=None, **arguments):
     return Answer(function(name, **arguments), **(more or {}))
 
 
+def script(source, **more):
+    """JavaScript that calls tools: the one tool that newer models are offered for all of them."""
+    return Answer(custom("exec", source), **more)
+
+
+def use(name, given, **more):
+    """Whichever way the turn's model is offered to use this tool: through a script, or by itself."""
+    def answer(turn):
+        if "exec" in turn.tools:
+            code = "try { const r = await tools.%s(%s); text(typeof r === 'string' ? r : JSON.stringify(r)); } catch (e) { text('failed: ' + e); }"
+            return script(code % (name, json.dumps(given)), **more)
+        item = custom(name, given) if isinstance(given, str) else function(name, **given)
+        return Answer(item, **more)
+    return answer
+
+
 def shell(command, more=None, **arguments):
-    """A command, by the tool that codex 0.171 offers for it."""
-    return call("exec_command", more, cmd=command, **arguments)
+    return use("exec_command", dict(arguments, cmd=command), **(more or {}))
 
 
 def patch(path, lines, **more):
     """A new file, by codex's own editing tool."""
     body = "*** Begin Patch\n*** Add File: %s\n%s*** End Patch" % (path, "".join("+%s\n" % line for line in lines))
-    return Answer(custom("apply_patch", body), **more)
+    return use("apply_patch", body, **more)
 
 
 def error(status, code="invalid_request_error", said="no", fields=(), **inner):
@@ -103,7 +114,10 @@ class Turn:
         self.request, self.body = request, body
         self.input = body.get("input", [])
         self.instructions = body.get("instructions") or ""
-        self.tools = [tool.get("name") or tool.get("type") for tool in body.get("tools", [])]
+        self.tools = _names(body.get("tools", []))
+        for item in self.input:
+            if item.get("type") == "additional_tools":
+                self.tools += _names(item.get("tools", []))
         self.model, self.token = body.get("model"), request.get("authorization")
 
     def outputs(self):
@@ -128,6 +142,18 @@ class Turn:
         return None
 
 
+def _names(tools):
+    """What is offered: by itself, in a namespace, or to scripts."""
+    found = []
+    for tool in tools:
+        inner = tool.get("tools") if tool.get("type") == "namespace" else [tool]
+        for one in inner:
+            found.append(one.get("name") or one.get("type"))
+            if found[-1] == "exec":
+                found += re.findall(r"^### `(\w+)`", one.get("description", ""), re.M)
+    return found
+
+
 def _flat(value):
     if isinstance(value, list):
         return "".join(_flat(part) for part in value)
@@ -141,17 +167,12 @@ class Step:
         self.answer, self.check, self.times = answer, check, times
 
 
-# ---- what codex asks for beside its turns ----
+# ---- the server ----
 
-def _models(_request):
-    return 200, {"models": [], "object": "list", "data": []}
-
-
-# (method, path without its query): from a request to (status, body). The web socket is tried first and refused, which
-# makes codex speak plain http for the rest of its life.
-SIDE = {
-    ("GET", "/v1/models"): _models,
-}
+# What codex asks for beside its turns: (method, path without its query) to a function from a request to (status, body).
+# Quiet as kraft starts it there is nothing but its try at a web socket, which is refused (426), so that it speaks plain
+# HTTP for the rest of its life.
+SIDE = {}
 
 
 def _http(status, body, kind="application/json", fields=()):
@@ -257,11 +278,11 @@ class Model:
             return self.give(conn, text("the script is over"))
         try:
             complaint = step.check(turn) if step.check else None
+            answer = step.answer(turn) if callable(step.answer) else step.answer
         except Exception as why:  # the test's to see, not this thread's
-            complaint = "%s: %s" % (type(why).__name__, why)
+            complaint, answer = "%s: %s" % (type(why).__name__, why), text("the script failed")
         if complaint:
             self.wrong("turn %d: %s" % (number, complaint))
-        answer = step.answer(turn) if callable(step.answer) else step.answer
         return self.give(conn, answer)
 
     def give(self, conn, answer):
