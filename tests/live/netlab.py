@@ -292,11 +292,11 @@ def http(answer=None):
     return serve
 
 
-def over_tls(lab, handler):
-    """The handler behind TLS with the lab's certificate."""
+def over_tls(lab, handler, pair=None):
+    """The handler behind TLS with the lab's certificate, or with another one and its key."""
     def serve(conn):
         try:
-            conn.sock = lab.tls_context(conn).wrap_socket(conn.sock, server_side=True)
+            conn.sock = lab.tls_context(conn, pair).wrap_socket(conn.sock, server_side=True)
         except (OSError, ValueError):
             conn.ended = "reset"
             return
@@ -567,9 +567,20 @@ class Lab:
         run("openssl", "x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", key, "-CAcreateserial", "-days", "2",
             "-extfile", extra, "-out", self.server_cert)
 
-    def tls_context(self, conn):
+    def certificate(self, name):
+        """A certificate of the lab's authority for a name that the real internet has too, and its key."""
+        base = os.path.join(self.dir, name)
+        with open(base + ".ext", "w") as f:
+            f.write("subjectAltName=DNS:%s\nbasicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n" % name)
+        run("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + name,
+            "-keyout", base + ".key", "-out", base + ".csr")
+        run("openssl", "x509", "-req", "-in", base + ".csr", "-CA", self.ca, "-CAkey", os.path.join(self.dir, "ca.key"),
+            "-CAcreateserial", "-days", "2", "-extfile", base + ".ext", "-out", base + ".pem")
+        return base + ".pem", base + ".key"
+
+    def tls_context(self, conn, pair=None):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.server_cert, self.server_key)
+        context.load_cert_chain(*(pair or (self.server_cert, self.server_key)))
 
         def hello(_sock, name, _context):
             conn.hello = name

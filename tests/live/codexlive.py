@@ -1,0 +1,138 @@
+"""What the tests of Codex share: a project with a codex on its PATH, and a model of its own that answers under the real name.
+
+A desk's token says which desk's model is meant, so that a session that an earlier test left behind disturbs nobody.
+"""
+import worklive
+from egresslive import *
+from model_codex import *
+from worklive import GATE, node, task
+
+AGENTS = os.environ.get("KRAFT_AGENTS") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "kraft-check/agents")
+PACKAGE = AGENTS + "/codex/node_modules/@openai"
+HOST = "api.openai.com"
+PLAIN, SCRIPTED = "gpt-5.5", "gpt-6.2-sol"  # a model that is offered each tool by itself, and one that writes scripts
+SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/harnesses/codex.yaml")
+
+MODELS, STRAYS = {}, []  # by token; and the requests of nobody's
+
+
+def serve(conn):
+    while True:
+        head = conn.until(b"\r\n\r\n")
+        if head is None:
+            return
+        request = netlab.Request(conn, head)
+        if not request.read_body():
+            return
+        model = MODELS.get((request.get("authorization") or "").replace("Bearer ", "", 1))
+        if model is None:
+            STRAYS.append(request)
+        if not (model or NOBODY).answer(conn, request):
+            return
+
+
+NOBODY = Model(token="nobody's")  # which nobody has: 401
+lab.serve(HOST, netlab.over_tls(lab, serve, lab.certificate(HOST)), 443)
+
+
+def native():
+    """The program itself, which npm's package starts by a script."""
+    for top, _, files in os.walk(PACKAGE):
+        if top.endswith("/bin") and "codex" in files:
+            return os.path.join(top, "codex")
+    raise Skipped("there is no codex below '%s': ./check --agents installs it" % PACKAGE)
+
+
+class Desk(worklive.Office):
+    """A project, a codex on its PATH, and the steps of its model.
+
+    layer: the policy's defaults. runtime, deny: hosts beside the model's. wrap: a script in codex's place, with @codex@ for
+    the real one. ask: kraft knows nothing of the program yet.
+    """
+
+    proven = None  # what kraft keeps of a program that it has asked: the next desk's kraft need not ask again
+
+    def __init__(self, *steps, layer=None, runtime=(), deny=(), model=PLAIN, wrap=None, env=None, ask=False, **entry):
+        program = native()
+        entry.setdefault("env_passthrough", ["CODEX_API_KEY"])
+        super().__init__(sandbox={"network": {"runtime": {"allow": list(runtime), "deny": list(deny)}}},
+                         expose=entry.pop("expose", []) + [PACKAGE], **entry)
+        self.bin = os.path.dirname(program)
+        if wrap:
+            self.bin = self.home + "/tools"
+            write(self.bin + "/codex", wrap.replace("@codex@", program), 0o755)
+        self.token = "sk-" + uuid.uuid4().hex
+        self.extra_env = dict({"PATH": self.bin + ":/usr/bin:/bin", "CODEX_API_KEY": self.token, "SSL_CERT_FILE": lab.ca}, **(env or {}))
+        write(self.config_dir + "/harnesses.yaml", json.dumps({"harnesses": {"codex": {"defaults": {"model": model}}}}))
+        if layer is not None:
+            self.policy(defaults=layer)
+        self.keeps = wrap is None and not ask
+        if self.keeps and Desk.proven:
+            write(self.known(), Desk.proven, 0o600)
+        self.plays(*steps)
+
+    def known(self):
+        return self.run_dir + "/cache/agents/codex.json"
+
+    def plays(self, *steps):
+        """From here on the model does this."""
+        self.model = MODELS[self.token] = Model(steps)
+        return self.model
+
+    def by_the_script(self, t, what="the model"):
+        """Nothing was asked of the model that it did not expect."""
+        t.works(self.model.problems() == [], what + ": by the script", self.model.problems())
+
+    def edit_harness(self, *pairs):
+        """A harness of the person's own in place of the shipped one: texts that stand in it, and what stands there then."""
+        whole = read(SHARED)
+        for old, new in pairs:
+            if old not in whole:
+                raise Failed("the shipped harness lacks %r" % old)
+            whole = whole.replace(old, new)
+        write(self.config_dir + "/harnesses/codex.yaml", whole)
+
+    # -- kraft run --
+
+    def agent(self, prompt="do it", *options, **more):
+        ran = self.kraft("run", "--harness", "codex", *options, prompt, timeout=more.pop("timeout", 240), **more)
+        if self.keeps and os.path.exists(self.known()):
+            Desk.proven = read(self.known())
+        return ran
+
+    def place(self):
+        """The worktree of the item that `kraft run` takes by itself."""
+        names = [n for n in os.listdir(self.run_dir + "/worktrees") if os.path.isdir("%s/worktrees/%s/sub" % (self.run_dir, n))]
+        if len(names) != 1:
+            raise Failed("not one worktree, but %r" % names)
+        return "%s/worktrees/%s" % (self.run_dir, names[0])
+
+    def left(self):
+        return sorted(os.listdir(self.place()))
+
+    def has(self, name):
+        return os.path.exists(os.path.join(self.place(), name))
+
+    def decided(self):
+        """Every permission decision of the store."""
+        return [e["data"] for e in self.events("permission_decision")]
+
+
+def lines(ran):
+    """What it printed: codex's lines."""
+    return [json.loads(line) for line in ran.lines if line.startswith("{")]
+
+
+def ok(words=""):
+    """Of a step: that the last call ran."""
+    return lambda turn: turn.wants(words, but="blocked by PreToolUse hook")
+
+
+def denied(words=""):
+    """Of a step: that the last call was denied, for a reason with these words."""
+    def check(turn):
+        return turn.wants("blocked by PreToolUse hook") or turn.wants(words)
+    return check
+
+
+__all__ = [n for n in dir() if not n.startswith("_")]
