@@ -157,6 +157,7 @@ launch_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_log *l
 		.folder = job->paths.folder,
 		.log = log,
 		.out_is_data = job->is_short_run,
+		.is_interrupted_first = job->launch != NULL,
 		.limit_ms = job->limit_ms,
 		.limit_bytes = job->limit_bytes,
 		.sides = sides,

@@ -23,6 +23,7 @@ enum {
 	CHANNEL_BYTES = 32 << 10,
 	AGAIN_MS = 2000,      /* a second interrupt within it ends the sandbox */
 	GRACE_MS = 10000,     /* after TERM */
+	FLUSH_MS = 2000,      /* between an agent's INT and TERM */
 	HANG_UP_MS = 5000,    /* after our terminal is gone: nobody sees what it does with more */
 	EXIT_MS = 5000,       /* from the exit message to the end of the launcher */
 	HARD_MS = 3000,       /* from KG_KILL to SIGKILL of the launcher */
@@ -69,7 +70,7 @@ struct kr_relay {
 	size_t rest; /* read since the launcher's end, at most */
 	uint64_t answered; /* bytes on stdout */
 	size_t left_bytes; /* of end.left_names */
-	int64_t interrupted_at, kill_at, hard_at, limit_at;
+	int64_t interrupted_at, term_at, kill_at, hard_at, limit_at;
 	struct kr_session_end end;
 };
 
@@ -645,6 +646,28 @@ on_interrupt(struct kr_relay *r, int signal)
 }
 
 static void
+terminate(struct kr_relay *r)
+{
+	r->term_at = 0;
+	if (!r->kill_at)
+		r->kill_at = kr_clock_ms() + GRACE_MS;
+	(void)tell(r, KG_SIGNAL, SIGTERM);
+}
+
+/* Ctrl-C of a foreground item reached us too by then, and it is passed on once. */
+static void
+interrupt_first(struct kr_relay *r)
+{
+	const int64_t now = kr_clock_ms();
+
+	r->term_at = now + FLUSH_MS;
+	if (r->interrupted_at && now - r->interrupted_at <= AGAIN_MS)
+		return;
+	r->interrupted_at = now;
+	(void)tell(r, KG_SIGNAL, SIGINT);
+}
+
+static void
 on_signal(struct kr_relay *r, int signal)
 {
 	if (r->launcher_gone && signal != SIGCONT && signal != SIGWINCH) {
@@ -657,9 +680,10 @@ on_signal(struct kr_relay *r, int signal)
 		on_interrupt(r, signal);
 		break;
 	case SIGTERM:
-		if (!r->kill_at)
-			r->kill_at = kr_clock_ms() + GRACE_MS;
-		(void)tell(r, KG_SIGNAL, signal);
+		if (r->want.is_interrupted_first && !r->term_at && !r->kill_at)
+			interrupt_first(r);
+		else
+			terminate(r);
 		break;
 	case SIGTSTP:
 		on_stop_key(r);
@@ -701,7 +725,7 @@ on_launcher_gone(struct kr_relay *r)
 	while (waitpid(r->launcher, &status, 0) < 0 && errno == EINTR)
 		;
 	r->launcher_gone = true;
-	r->kill_at = r->hard_at = r->limit_at = 0;
+	r->term_at = r->kill_at = r->hard_at = r->limit_at = 0;
 	while (r->control >= 0 && receive(r))
 		;
 	kr_close_p(&r->control);
@@ -764,7 +788,7 @@ static int
 timeout_ms(const struct kr_relay *r, int64_t now)
 {
 	int64_t until = INT64_MAX;
-	const int64_t times[] = { r->kill_at, r->hard_at, r->limit_at,
+	const int64_t times[] = { r->term_at, r->kill_at, r->hard_at, r->limit_at,
 		r->channel[OUTPUT].quiet_until > now ? r->channel[OUTPUT].quiet_until : 0,
 		r->input_is_tty && r->channel[INPUT].from >= 0 &&
 				!kr_terminal_is_ours(&(struct kr_terminal){ .fd = r->channel[INPUT].from })
@@ -804,6 +828,8 @@ keep_times(struct kr_relay *r)
 		r->end.is_over_time = true;
 		kill_sandbox(r);
 	}
+	if (r->term_at && now >= r->term_at)
+		terminate(r);
 	if (r->kill_at && now >= r->kill_at)
 		kill_sandbox(r);
 	if (r->hard_at && now >= r->hard_at)

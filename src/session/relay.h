@@ -13,6 +13,7 @@
  * With pipes: INT, QUIT, TERM, HUP, TSTP and CONT that reach us are passed on, once each. After TSTP we stop
  * when the command has stopped; when it stops by itself we do not.
  *     a second INT or QUIT within two seconds, ten seconds after TERM    the sandbox is ended
+ *     TERM, for an agent    INT first, and TERM two seconds later: it writes down where its conversation was
  *     our reader is gone (EPIPE)    we close our end, so the worker gets its SIGPIPE, as in `command | head`
  *     our reader is slow            we stop reading the worker: 32 KiB per stream, no more is held
  * When stdout and stderr are one file the worker gets one pipe for both, and its order of writing is kept.
@@ -45,6 +46,7 @@ struct kr_relay_want {
 	bool out_is_data;   /* what comes on stdout is not for the log */
 	int64_t limit_ms;   /* the sandbox is ended when it runs for longer; 0: no such limit */
 	uint64_t limit_bytes; /* or has written more to stdout; 0: no such limit */
+	bool is_interrupted_first; /* TERM is an agent's: see above */
 	struct kr_relay_side *sides; /* KR_RELAY_SIDES of them, borrowed; NULL: none */
 };
 

@@ -447,10 +447,7 @@ kr_turn_run(struct kr_work *work, struct kr_work_view *v, bool show, const volat
 {
 	struct kr_session_row *s = session_of(v, v->row.turn);
 	const bool is_turn = strcmp(s->path, KR_TURN_PATH) == 0;
-	const struct kr_task task = { .id = s->path,
-		.path = s->path,
-		.kind = KR_TASK_AGENT,
-		.policy = { .has_grants = is_turn, .grants = is_turn ? v->policy.escalation_grants : 0 } };
+	const struct kr_task task = { .id = s->path, .path = s->path, .kind = KR_TASK_AGENT };
 	const struct kr_work_task want = {
 		.session = s->id,
 		.view = v,
