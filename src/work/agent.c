@@ -117,42 +117,16 @@ kr_work_last_words(struct kr_work *work, const struct kr_work_view *v, const cha
 	return seen && *seen->seen.said ? seen->seen.said : kr_work_tail(work, session, KR_BRIEF_TAIL);
 }
 
-static void
-take_away(int64_t *sum, int64_t n)
-{
-	*sum = *sum > n ? *sum - n : 0;
-}
-
-/* Codex counts a conversation from its first session on. */
-static void
-take_away_earlier(const struct kr_work_view *v, struct kr_session_row *s)
-{
-	for (size_t i = 0; i < v->sessions.n; i++) {
-		const struct kr_session_row *before = &v->sessions.v[i];
-
-		if (strcmp(before->id, s->id) == 0 || !before->conversation ||
-			strcmp(before->conversation, s->conversation) != 0)
-			continue;
-		take_away(&s->usage.input, before->usage.input);
-		take_away(&s->usage.output, before->usage.output);
-		take_away(&s->usage.cache_write, before->usage.cache_write);
-		take_away(&s->usage.cache_read, before->usage.cache_read);
-		take_away(&s->usage.cost_micro, before->usage.cost_micro);
-	}
-}
-
 void
 kr_work_take_seen(const struct kr_work_view *v, const struct kr_work_seen *seen, struct kr_session_row *s)
 {
 	if (!seen)
 		return;
-	s->usage = seen->seen.usage;
 	if (*seen->seen.model)
 		s->model = seen->seen.model;
 	if (*seen->seen.conversation)
 		s->conversation = seen->seen.conversation;
-	if (s->conversation && seen->reader == KR_READER_CODEX)
-		take_away_earlier(v, s);
+	kr_work_usage_of(v, s, seen->reader, &seen->seen, &s->usage);
 }
 
 /* ---- a conversation that broke off ---- */
