@@ -129,6 +129,7 @@ marks_lead_to_what_comes_next(void **state)
 		{ "make.one.b=failed make.one.a=unknown", "stop infra make.one.a" },
 		{ "make.one.b=config_error make.one.a=failed", "stop config make.one.b" },
 		{ "make.one.b=capped_out make.one.a=done", "stop cap make.one.b" },
+		{ "make.one.b=over_budget make.one.a=done", "stop budget make.one.b" },
 		{ "make.one.b=needs_context make.one.a=done", "stop question make.one.b" },
 		{ MADE, "run check.main.t" },
 		/* recovery once, then the fix loop, then a person */
