@@ -75,8 +75,8 @@ class Desk(worklive.Office):
         return self.run_dir + "/cache/agents/codex.json"
 
     def plays(self, *steps):
-        """From here on the model does this."""
-        self.model = MODELS[self.token] = Model(steps)
+        """From here on the model does this. A list among the steps stands for its own."""
+        self.model = MODELS[self.token] = Model([one for step in steps for one in (step if isinstance(step, list) else [step])])
         return self.model
 
     def by_the_script(self, t, what="the model"):
@@ -118,6 +118,36 @@ class Desk(worklive.Office):
         return [e["data"] for e in self.events("permission_decision")]
 
 
+    # -- items --
+
+    def filed(self, *steps, more=()):
+        """An item whose agent codex is, with these steps of its model; it is not begun."""
+        if steps:
+            self.plays(*steps)
+        agent = {"id": "agent", "kind": "agent", "harness": "codex", "prompt": "Do it as asked."}
+        self.chain("codex", node("work", agent), *more, GATE)
+        return self.create("Make it", "--chain", "codex")
+
+    def decisions(self, item):
+        return [e["data"] for e in self.events_of(item) if e["type"] == "permission_decision"]
+
+    def asked(self, item, before=None):
+        """The open ask of the item's, when it is another one than before."""
+        def there():
+            return [a for a in json.loads(self.kraft("view", "asks", "--json", item).out) if a["state"] == "open" and (not before or a["id"] != before["id"])]
+        found = wait_for(there, 60, 0.2)
+        if not found:
+            raise Failed("nobody asks: %r; %r" % (self.show(item), self.model.unexpected))
+        return found[0]
+
+    def egress_of(self, item):
+        """The pid of its session's kraft-egress."""
+        pids = [int(read("%s/worktrees/%s.host" % (self.run_dir, item)).split()[0])]
+        for pid in pids:
+            pids += children(pid)
+        return next(p for p in pids if name_of(p) == "kraft-egress")
+
+
 def lines(ran):
     """What it printed: codex's lines."""
     return [json.loads(line) for line in ran.lines if line.startswith("{")]
@@ -133,6 +163,16 @@ def denied(words=""):
     def check(turn):
         return turn.wants("blocked by PreToolUse hook") or turn.wants(words)
     return check
+
+
+def told(*words):
+    """Of a step: that the model was told all of these."""
+    return lambda turn: next(("nothing of %r in %r" % (word, turn.said() + turn.said("developer")[-1:]) for word in words if word not in turn.all()), None)
+
+
+def finish(status="done", **more):
+    """It writes its result, and says so."""
+    return [Step(shell("echo '{\"status\": \"%s\", \"session_summary\": \"made\"}' >$KRAFT_RESULT_PATH" % status, more=more)), Step(text("it is done"), ok())]
 
 
 __all__ = [n for n in dir() if not n.startswith("_")]

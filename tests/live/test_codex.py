@@ -29,7 +29,8 @@ def _(t):
     desk.by_the_script(t)
     t.control(ran.code == 0 and desk.has("denied") and desk.decided() == [], "it is done", ran, desk.left())
     desk = Desk(Step(shell("git commit --allow-empty -m 'its work'")), Step(shell("git commit --allow-empty -m x; touch denied"), ok("its work")),
-                Step(shell("touch denied"), denied()), Step(call("view_image", path="none.png"), denied()), Step(text("done"), denied()),
+                Step(shell("touch denied"), denied()), Step(call("view_image", path="none.png"), denied()), Step(shell("touch denied #" + "x" * 300000), denied()),
+                Step(call("exec_command", cmd="sh", tty=True), denied()), Step(call("write_stdin", session_id=1, chars="touch denied\n"), denied()), Step(text("done"), lambda turn: turn.wants("write_stdin failed")),
                 layer={"allowed_tools": [], "grants": ["git-commit"]})
     ran = desk.agent()
     desk.by_the_script(t)
@@ -49,6 +50,32 @@ def _(t):
     t.works({"exec_command", "apply_patch"} <= set(turn.tools) and not {"web_search", "spawn_agent", "web__run"} & set(turn.tools), "its tools", turn.tools)
     t.works(desk.model.asides == [] and refusals(desk) == [], "nothing else was asked for", desk.model.asides, refusals(desk))
     t.works(STRAYS == [] and ran.code == 0, "by nobody", STRAYS)
+
+
+@wall("CHN-08", "what no hook is asked for cannot be had: nothing is typed into a command that runs, and a tool that is not offered does nothing")
+def _(t):
+    typed = lambda turn: call("write_stdin", session_id=int((re.search(r"session ID (\d+)", turn.all()) or [0, 1])[1]), chars="touch typed\n", more={})
+    desk = Desk(Step(call("exec_command", cmd="sh", tty=True, yield_time_ms=1000)), Step(typed, lambda turn: turn.wants("TTY execution is disabled")),
+                Step(call("exec_command", cmd="sh -c 'read x; $x'", yield_time_ms=1000)), Step(typed), Step(call("shell", command=["touch", "other"])),
+                Step(Answer({"type": "local_shell_call", "id": "l", "call_id": "call_l", "status": "completed", "action": {"type": "exec", "command": ["touch", "other"]}}), lambda turn: turn.wants("unsupported call")),
+                layer={"deny_tools": ["Write"]})
+    ran = desk.agent()
+    desk.by_the_script(t)
+    t.attack(not desk.has("typed") and not desk.has("other"), "nothing of it ran", ran, desk.left(), desk.model.problems())
+    t.works([d["decision"] for d in desk.decided()].count("deny") == 0, "the gate denied none of it", desk.decided())
+    loose = Desk(Step(call("exec_command", cmd="sh", tty=True, yield_time_ms=1000)), Step(typed), Step(text("done")), layer={"deny_tools": ["Write"]}, ask=True)
+    loose.edit_harness(("      - -c\n      - features.unified_exec_tty=false\n", ""))
+    ran = loose.agent()
+    t.control(loose.has("typed"), "with a terminal it is typed, and no hook is asked", ran, loose.left(), [turn.last() for turn in loose.model.turns])
+
+
+@promise("OS-LCH-13", "as npm installs it, a script that starts the program: it works, with what it needs exposed")
+def _(t):
+    desk = Desk(Step(shell("echo made >made")), Step(text("done"), ok()), ask=True)
+    desk.extra_env["PATH"] = AGENTS + "/codex/node_modules/.bin:/usr/bin:/bin"
+    ran = desk.agent()
+    desk.by_the_script(t)
+    t.works(ran.code == 0 and desk.has("made"), "it runs", ran)
 
 
 # ---- the gate, broken ----
@@ -210,6 +237,137 @@ def _(t):
     ids = [line["thread_id"] for ran in (first, second) for line in lines(ran) if line["type"] == "thread.started"]
     t.works(len(ids) == 2 and ids[0] == ids[1] and not desk.has("denied"), "the same conversation", ids, second)
     t.works([line["usage"]["input_tokens"] for ran in (first, second) for line in lines(ran) if line["type"] == "turn.completed"] == [200, 400], "which counts on")
+
+
+# ---- items ----
+
+@promise("ITM-01 ITM-02 CHN-02 CHN-08", "an item from its filing to the approved gate: a call that is granted, one that is denied, its commit, its result, its tokens")
+def _(t):
+    for model in (PLAIN, SCRIPTED):
+        desk = Desk(layer={"allowed_tools": ["Bash"]}, model=model)
+        item = desk.filed(Step(shell("echo granted >granted; git add granted; git commit -qm 'its work'; git log --format=%s -1", more={"usage": (1000, 400, 20, 5)}), told("You were started by kraft", "Make it", "as asked")),
+                          Step(patch("denied", ["x"], usage=(2000, 1500, 30, 0)), ok("its work")),
+                          Step(shell("kraft item progress 2; ls"), denied("allowed_tools")), finish())
+        started = desk.kraft("item", "start", item, timeout=200)
+        desk.by_the_script(t, model)
+        t.works(started.code == 0 and desk.status(item) == ("needs you", "review", "gate"), "it comes to its gate", started, desk.show(item))
+        t.works(not os.path.exists(desk.tree(item) + "/denied") and git(desk.repo, "show", "kraft/%s:granted" % item) == "granted\n", "by what it left")
+        t.works([(d["tool"], d["decision"]) for d in desk.decisions(item)][:2] == [("Bash", "allow"), ("Write", "deny")], "on its timeline", desk.decisions(item))
+        told_of = desk.show(item)
+        session = told_of["sessions"][0]
+        given, cached, out, _ = desk.model.usage()
+        t.works((session["usage"]["input"], session["usage"]["output"], session["usage"]["cache_read"]) == (given - cached, out, cached), "its tokens", session, desk.model.usage())
+        shown = desk.kraft("view", "show", item).out
+        t.works("%d tokens" % (given - cached + out) in shown and told_of["progress"] == 2, "are shown", shown)
+        approved = desk.kraft("item", "approve", item)
+        t.works(approved.code == 0 and desk.settled(item)[0] == "done", "approved", approved, desk.show(item))
+        kinds = [e["type"] for e in desk.events_of(item)]
+        wanted = ["work_item_created", "worker_session_created", "permission_decision", "worker_session_exited", "gate_requested", "gate_approved", "work_item_completed"]
+        t.works([k for n, k in enumerate(kinds) if k in wanted and k not in kinds[:n]] == wanted, "its history", kinds)
+
+
+@promise("CHN-09 CHN-12", "a person is asked: allowed it runs, denied it does not and the note reaches the model, unanswered it does not, nor when the one who answers dies")
+def _(t):
+    desk = Desk(layer={"ask_tools": ["Bash"]})
+    item = desk.filed(Step(shell("echo $((6 * 7)) >allowed; cat allowed")), Step(shell("touch denied"), ok("42")), Step(shell("touch unanswered"), denied("not today")),
+                      Step(shell("touch orphaned"), denied("within 30 minutes")))
+    desk.kraft("item", "start", "--detach", item)
+    one = desk.asked(item)
+    t.works(one["tool"] == "Bash" and "6 * 7" in one["input"] and desk.status(item)[0] == "asks you", "asked", one)
+    time.sleep(3)
+    t.works(not os.path.exists(desk.tree(item) + "/allowed"), "it waits")
+    t.works(desk.kraft("item", "allow", one["id"]).code == 0, "allowed")
+    two = desk.asked(item, one)
+    t.works(read(desk.tree(item) + "/allowed") == "42\n" and desk.kraft("item", "deny", two["id"], "--note", "not today").code == 0, "it ran; denied", two)
+    three = desk.asked(item, two)
+    desk.host(PYTHON, "-ISc", "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], timeout=20)\ndb.execute('UPDATE asks SET until_ms = ms')\ndb.commit()", os.path.join(desk.run_dir, "orchestrator.db"))
+    four = desk.asked(item, three)
+    desk.by_the_script(t, "to here")
+    desk.plays(Step(text("gone"), denied()))
+    os.kill(desk.egress_of(item), signal.SIGKILL)
+    wait_for(lambda: desk.show(item)["sessions"][0]["status"] != "running", 60, 0.2)
+    left = os.listdir(desk.tree(item))
+    t.works([n for n in ("allowed", "denied", "unanswered", "orphaned") if n in left] == ["allowed"], "only what was allowed ran", left, four)
+    ends = [(d["decision"], d.get("by")) for d in desk.decisions(item)]
+    t.works(ends[:3] == [("allow", "human"), ("deny", "human"), ("deny", "kraft")], "on record", desk.decisions(item))
+
+
+@promise("CHN-12", "asked within a script, a person may take longer than the script waits")
+def _(t):
+    desk = Desk(layer={"ask_tools": ["Bash"]}, model=SCRIPTED)
+    wait = lambda turn: call("wait", cell_id=re.search(r"cell ID (\w+)", turn.last()).group(1), yield_time_ms=60000)
+    item = desk.filed(Step(shell("touch allowed")), Step(wait, lambda turn: turn.wants("Script running")), Step(text("done"), ok("exit_code")))
+    desk.kraft("item", "start", "--detach", item)
+    one = desk.asked(item)
+    t.works(wait_for(lambda: len(desk.model.turns) == 2, 60), "the model is told that it is not there yet", desk.model.turns)
+    t.works(not os.path.exists(desk.tree(item) + "/allowed") and desk.kraft("item", "allow", one["id"]).code == 0, "it did not run; allowed")
+    t.works(wait_for(lambda: os.path.exists(desk.tree(item) + "/allowed"), 30), "and it runs", desk.show(item))
+    desk.settled(item)
+    desk.by_the_script(t)
+
+
+@promise("ITM-03 CTR-08", "paused in the middle, it goes on in its own conversation with what a person says; its tokens are counted once")
+def _(t):
+    desk = Desk()
+    item = desk.filed(Step(shell("echo the-first-word", more={"usage": (100, 0, 10, 0)})), Step(shell("touch begun; sleep 100; touch never", more={"usage": (100, 0, 10, 0)}), ok("the-first-word")))
+    desk.kraft("item", "start", "--detach", item)
+    t.works(wait_for(lambda: os.path.exists(desk.tree(item) + "/begun"), 60), "it is at work", desk.show(item))
+    t.works(desk.kraft("item", "pause", item).code == 0 and desk.settled(item)[0] == "paused", "paused", desk.show(item))
+    desk.by_the_script(t, "to here")
+    desk.plays(Step(shell("touch then"), told("the-first-word", "Make it", "use tabs")), finish())
+    went_on = desk.kraft("item", "start", "--steer", "use tabs", item, timeout=200)
+    desk.by_the_script(t, "resumed")
+    t.works(went_on.code == 0 and desk.status(item) == ("needs you", "review", "gate"), "it goes on to its gate", went_on, desk.show(item))
+    left = os.listdir(desk.tree(item))
+    t.works("then" in left and "never" not in left, "by what it left", left)
+    sessions = desk.show(item)["sessions"]
+    t.works(len({s["conversation"] for s in sessions}) == 1 and len(sessions) == 2, "one conversation", sessions)
+    used = sum((s["usage"] or {}).get("input", 0) for s in sessions)
+    t.works(used in (400, 500), "what it used, once; of the answer that was cut off codex need not tell", sessions)
+
+
+@promise("ITM-02 CTR-08", "its provider turns it away: waited out, and gone on with; a refused login, a refused host and a job in the background stop the item with words")
+def _(t):
+    desk = Desk()
+    limit = json.dumps({"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": "plus", "resets_at": int(time.time()) + 5}}).encode()
+    item = desk.filed(Step(shell("echo the-first-word")), Step(Answer(status=429, body=limit), ok("the-first-word")))
+    desk.kraft("item", "start", "--detach", item)
+    t.works(wait_for(lambda: desk.show(item)["sessions"] and desk.show(item)["sessions"][0]["status"] == "rate_limited", 60, 0.2), "turned away", desk.show(item))
+    desk.by_the_script(t, "to here")
+    hit = [e["data"] for e in desk.events_of(item) if e["type"] == "rate_limit_hit"]
+    t.works(len(hit) == 1 and "turns it away" in (desk.show(item)["reason"] or ""), "it says until when", hit, desk.show(item))
+    desk.plays(Step(shell("touch then"), told("the-first-word", "turned you away")), finish())
+    t.works(wait_for(lambda: desk.show(item)["display_status"] == "needs you", 150, 0.5) and os.path.exists(desk.tree(item) + "/then"), "and goes on by itself", desk.show(item))
+    desk.by_the_script(t, "resumed")
+    cases = {
+        "login": ([Step(error(401, "invalid_api_key", "Incorrect API key provided"), times=6)], {}, "login was refused", "config"),
+        "quota": ([Step(error(400, "bad_request", "that cannot be done"))], {}, "that cannot be done", "failed"),
+        "no result": ([Step(text("I have done nothing"))], {}, "it left no result; it ended with: I have done nothing", "failed"),
+        "its own word": ([Step(shell("echo '{\"status\": \"needs_context\", \"question\": \"which one?\"}' >$KRAFT_RESULT_PATH")), Step(text("done"))], {}, "which one?", "question"),
+        "host": ([], {"deny": [HOST]}, "could not reach its model", "config"),
+        "background": ([Step(shell("setsid sleep 300 >/dev/null 2>&1 & echo '{\"status\": \"done\"}' >$KRAFT_RESULT_PATH")), Step(text("done"))], {}, "sleep", "failed"),
+    }
+    for name, (steps, more, words, stop) in cases.items():
+        desk = Desk(**more)
+        desk.policy(default={"attempts": 1, "wall_clock_s": 3600}, auto_escalate_stuck=False)
+        item = desk.filed(*steps)
+        started = desk.kraft("item", "start", item, timeout=240)
+        shown = desk.show(item)
+        t.works(shown["stop"] == stop and words in (shown["reason"] or ""), name, started, shown)
+        desk.by_the_script(t, name)
+
+
+@promise("ITM-02 CTR-08", "token_budget stops the next launch; a budget in dollars is refused, since codex tells no price")
+def _(t):
+    for bound, words in (({"token_budget": 1000}, "nothing is left of token_budget 1000"), ({"budget_usd": 1}, "does not tell what it costs")):
+        desk = Desk()
+        desk.policy(default={"attempts": 1, "wall_clock_s": 3600}, defaults=bound, auto_escalate_stuck=False)
+        again = {"id": "second", "kind": "agent", "harness": "codex", "prompt": "again"}
+        item = desk.filed(*(finish(usage=(900, 0, 50, 0)) if "token_budget" in bound else []), more=[node("after", again)])
+        desk.kraft("item", "start", item, timeout=200)
+        desk.by_the_script(t, str(bound))
+        shown = desk.show(item)
+        t.works(words in (shown["reason"] or "") and shown["node"] == ("after.main.second" if "token_budget" in bound else "work.main.agent"), str(bound), shown)
 
 
 if __name__ == "__main__":
