@@ -106,7 +106,7 @@ BROKEN = {
 }
 
 
-@wall("CHN-08 CTR-08", "however its hook is broken, it is not launched: each way is seen before the first launch")
+@wall("CHN-08", "however its hook is broken, it is not launched: each way is seen before the first launch")
 def _(t):
     for name, (wrap, what) in BROKEN.items():
         desk = Desk(Step(shell("touch denied")), Step(text("done")), layer={"deny_tools": ["Bash"]}, wrap=wrap)
@@ -169,7 +169,12 @@ sed -i "s|@TREE@|$PWD|" "$HOME/.codex/config.toml" .codex/config.toml
 """
 
 
-@wall("CFG-03 CHN-08", "what an earlier session left in the home and in the worktree changes nothing of the gate, and none of it runs")
+def untouched(turn):
+    """Of a step: that the environment which was printed holds nothing that was planted."""
+    return next((word + " is there" for word in ("KRAFT_PLANTED", "BASH_ENV", "LD_PRELOAD", "evil.example") if word in turn.last()), None)
+
+
+@wall("CHN-08 OS-LCH-13", "what an earlier session left in the home and in the worktree changes nothing of the gate, and none of it runs")
 def _(t):
     steps = [Step(shell("touch denied; touch by-shell")), Step(patch("made", ["x"]), denied()), Step(shell("env"), ok()), Step(text("done"), denied())]
     desk = Desk(*steps, layer={"deny_tools": ["Bash"]}, env={"CODEX_HOME": None})
@@ -180,11 +185,17 @@ def _(t):
     t.attack(ran.code == 0 and desk.has("made") and not desk.has("denied"), "the gate holds", ran, desk.left())
     t.attack([n for n in desk.left() if n.startswith("planted-")] == [], "and nothing of it ran", desk.left())
     t.attack(STRAYS == [], "with another login", STRAYS)
-    free = Desk(Step(shell("touch allowed; env; tty")), Step(text("done"), lambda turn: "planted" if "KRAFT_PLANTED" in turn.last() or "BASH_ENV" in turn.last() else None), layer={"deny_tools": ["Write"]})
+    free = Desk(Step(shell("touch allowed; env")), Step(shell("cp -r .codex/. .env $CODEX_HOME/ && ls -A $CODEX_HOME"), untouched), Step(patch("denied", ["x"]), ok("hooks.json")),
+                Step(text("done"), denied()), layer={"deny_tools": ["Write"]})
     free.sh("WORKTREE=$PWD\n" + PLANT)
     ran = free.agent("do it", "--keep")
     free.by_the_script(t)
     t.attack(free.has("allowed") and [n for n in free.left() if n.startswith("planted-")] == [], "nor where a command is allowed", free.left())
+    t.attack(not free.has("denied"), "nor what is left in its own directory while it runs", free.left())
+    free.plays(Step(shell("ls -A $CODEX_HOME; env")), Step(patch("denied", ["x"]), lambda turn: "it is there" if "config.toml" in turn.last() else untouched(turn)), Step(text("done"), denied()))
+    free.agent("do it", "--keep", "--resume")
+    free.by_the_script(t, "after it")
+    t.attack(not free.has("denied"), "which the next session, in the same conversation, has not", free.left())
     loose = Desk(layer={"deny_tools": ["Bash"]}, ask=True)
     loose.edit_harness(("      - --ignore-user-config\n", ""), ("config_dir: {env: CODEX_HOME, keep: [sessions]}\n", ""), ("      - -c\n      - features.hooks=true\n", ""))
     loose.sh("WORKTREE=$PWD\n" + PLANT)
@@ -215,7 +226,7 @@ def _(t):
 
 # ---- what it leaves ----
 
-@promise("OS-LCH-13 LIFE-06", "a job that it leaves in the background ends with the session")
+@promise("OS-LCH-13", "a job that it leaves in the background ends with the session")
 def _(t):
     m = mark()
     desk = Desk(Step(shell("setsid python3 -c 'import time; time.sleep(600)' %s >/dev/null 2>&1 & sleep 1; echo started" % m)), Step(text("done"), ok("started")))
@@ -225,7 +236,7 @@ def _(t):
     desk.by_the_script(t)
 
 
-@promise("OS-LCH-13", "--resume goes on in its own conversation, through the gate again; another item has none")
+@promise("OS-LCH-13", "--resume goes on in its own conversation, through the gate again")
 def _(t):
     desk = Desk(Step(shell("echo the-first-word")), Step(text("one"), ok("the-first-word")), layer={"deny_tools": ["Write"]})
     first = desk.agent("remember the-prompt")
@@ -258,6 +269,7 @@ def _(t):
         given, cached, out, _ = desk.model.usage()
         t.works((session["usage"]["input"], session["usage"]["output"], session["usage"]["cache_read"]) == (given - cached, out, cached), "its tokens", session, desk.model.usage())
         shown = desk.kraft("view", "show", item).out
+        t.works((session["status"], session["reason"], session["harness"]) == ("done", "made", "codex"), "its result", session)
         t.works("%d tokens" % (given - cached + out) in shown and told_of["progress"] == 2, "are shown", shown)
         approved = desk.kraft("item", "approve", item)
         t.works(approved.code == 0 and desk.settled(item)[0] == "done", "approved", approved, desk.show(item))
@@ -306,7 +318,7 @@ def _(t):
     desk.by_the_script(t)
 
 
-@promise("ITM-03 CTR-08", "paused in the middle, it goes on in its own conversation with what a person says; its tokens are counted once")
+@promise("ITM-03", "paused in the middle, it goes on in its own conversation with what a person says; its tokens are counted once")
 def _(t):
     desk = Desk()
     item = desk.filed(Step(shell("echo the-first-word", more={"usage": (100, 0, 10, 0)})), Step(shell("touch begun; sleep 100; touch never", more={"usage": (100, 0, 10, 0)}), ok("the-first-word")))
@@ -326,7 +338,7 @@ def _(t):
     t.works(used in (400, 500), "what it used, once; of the answer that was cut off codex need not tell", sessions)
 
 
-@promise("ITM-02 CTR-08", "its provider turns it away: waited out, and gone on with; a refused login, a refused host and a job in the background stop the item with words")
+@promise("ITM-02", "its provider turns it away: waited out, and gone on with; a refused login, a refused host and a job in the background stop the item with words")
 def _(t):
     desk = Desk()
     limit = json.dumps({"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": "plus", "resets_at": int(time.time()) + 5}}).encode()
@@ -357,7 +369,7 @@ def _(t):
         desk.by_the_script(t, name)
 
 
-@promise("ITM-02 CTR-08", "token_budget stops the next launch; a budget in dollars is refused, since codex tells no price")
+@promise("ITM-02", "token_budget stops the next launch; a budget in dollars is refused, since codex tells no price")
 def _(t):
     for bound, words in (({"token_budget": 1000}, "nothing is left of token_budget 1000"), ({"budget_usd": 1}, "does not tell what it costs")):
         desk = Desk()
