@@ -272,6 +272,14 @@ channel_because(const struct kr_build *b)
 	return because;
 }
 
+const char *
+kr_build_result_path(const struct kr_build *b)
+{
+	const struct kr_request *r = b->request;
+
+	return r->agent && !r->is_short_run ? KR_AGENT_RESULT : r->result_file;
+}
+
 /* OS-MNT-04, -05, -07 to -09 */
 static void
 add_own(struct kr_build *b)
@@ -281,7 +289,7 @@ add_own(struct kr_build *b)
 	show_own(
 		b, "/opt/kraft", b->host->guest_dir, false, "kraft's init, and the kraft command for the worker");
 	show_own(b, r->results_dir, r->results_dir, false, "the item's results");
-	show_own(b, r->result_file, r->result_file, true, "this session's result");
+	show_own(b, kr_build_result_path(b), r->result_file, true, "this session's result");
 	show_own(b, r->channel_dir, r->channel_dir, false, channel_because(b));
 	show_own(b, r->home, r->home, true, "the item's home, HOME inside");
 	show_own(b, r->worktree, r->worktree, true, "the worktree");

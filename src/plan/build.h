@@ -49,6 +49,9 @@ void kr_build_links(struct kr_build *b, const struct kr_strs *pairs, const char 
 /* Finds what must read as empty, and what must not be there, in a directory about to be shown (scan.c). */
 int kr_build_scan(struct kr_build *b, const char *directory, const char *what, struct kr_error *err);
 
+/* Where the session's result file is seen. */
+const char *kr_build_result_path(const struct kr_build *b);
+
 /* The environment, and the CA files that the host's variables name (env.c). */
 void kr_build_ca_files(struct kr_build *b);
 void kr_build_environment(struct kr_build *b);

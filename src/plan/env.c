@@ -206,7 +206,7 @@ set_krafts(struct env *e)
 	const struct kr_request *r = e->b->request;
 
 	set(e, "HOME", r->home, KR_ENV_KRAFT, "the item's sandbox home");
-	set(e, "KRAFT_RESULT_PATH", r->result_file, KR_ENV_KRAFT, "where this session writes its result");
+	set(e, "KRAFT_RESULT_PATH", kr_build_result_path(e->b), KR_ENV_KRAFT, "where this session writes its result");
 	set(e, "KRAFT_WORK_ITEM_ID", r->item, KR_ENV_KRAFT, "the item");
 	set(e, "KRAFT_SESSION_ID", r->session, KR_ENV_KRAFT, "this session");
 }

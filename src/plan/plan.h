@@ -60,6 +60,13 @@ struct kr_plan_agent {
 	size_t kept_count;
 };
 
+/*
+ * Where an agent sees its session's result file. An agent's own tool writes a file by making another one beside it and renaming
+ * that; in the read-only directory of the item's results it cannot. Here it can: /tmp is memory, the rename onto
+ * a mount fails as busy, and then such a tool writes into the file itself.
+ */
+#define KR_AGENT_RESULT "/tmp/kraft-result.json"
+
 /* What is asked for: who runs what where. All paths clean and resolved. */
 struct kr_request {
 	const struct kr_repo *repo;

@@ -1,6 +1,7 @@
 #include "work/brief.h"
 
 #include "base/text.h"
+#include "plan/plan.h"
 #include "work/walk.h"
 
 /* ---- the end of an output ---- */
@@ -233,8 +234,6 @@ static const char where_you_are[] =
 	"what is missing. Nobody reads what you print while you work, and nobody answers.\n";
 
 static const char how_you_end[] =
-	"\nBefore you end, write one JSON object into the file that $KRAFT_RESULT_PATH names: into that file itself, as '>'\n"
-	"does, since it cannot be replaced by another one.\n"
 	"    {\"status\": \"done\", \"session_summary\": \"what you did, in a few sentences\"}\n"
 	"Its status is one of:\n"
 	"    done                it is done\n"
@@ -262,7 +261,9 @@ kr_brief_context_text(struct kr_arena *arena, const struct kr_brief_context *c)
 	if (!c->is_reader)
 		kr_buf_addf(&out, "\nCommit what you do on the branch that is checked out, and stay on it. %s\n",
 			c->may_push ? "You may push it where the item asks for that." : "Never push: kraft takes your commits out.");
-	kr_buf_adds(&out, how_you_end);
+	kr_buf_addf(&out, "\nBefore you end, write one JSON object into %s: into that file itself,\nsince it cannot be "
+		"replaced by another one.\n%s",
+		c->is_by_result ? KR_AGENT_RESULT " ($KRAFT_RESULT_PATH)" : "the file that $KRAFT_RESULT_PATH names", how_you_end);
 	kr_buf_adds(&out, c->is_by_result
 						  ? "Without it you have failed, whatever you did. So you have when a process that you started still runs "
 							"after\nyou: end what you put into the background.\n"

@@ -289,11 +289,10 @@ who_shows_lines_has_two_descriptors_and_nothing_else(void **state)
 	int ends[2];
 
 	(void)state;
-	if (KR_SANITIZED)
-		skip(); /* without the filter */
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	assert_int_equal(try_pass(pass_copy, NULL, false), 'c');
-	for (size_t i = 0; i < KR_COUNT(bad); i++) {
+	/* The sanitizers' builds have no filter. */
+	for (size_t i = 0; !KR_SANITIZED && i < KR_COUNT(bad); i++) {
 		assert_int_equal(try_pass(bad[i], &ends[1], true), 'y');
 		if (try_pass(bad[i], &ends[1], false) == 'y')
 			fail_msg("bad call %zu came through", i);
