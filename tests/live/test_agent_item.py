@@ -98,6 +98,29 @@ def _(t):
     t.works(home.show(item)["stop"] == "question" and home.show(item)["reason"] == "which?", "a question, whatever it left running", home.show(item))
 
 
+# As the tools of an agent write a file: another one beside it, a rename, and into the file itself when that is busy.
+BESIDE = """begin; python3 -c '
+import os
+path = os.environ["KRAFT_RESULT_PATH"]
+open(path + ".tmp", "w").write("{\\"status\\": \\"done\\", \\"session_summary\\": \\"%s\\"}" % path)
+try:
+    os.rename(path + ".tmp", path)
+except OSError as why:
+    assert why.errno == 16, why
+    open(path, "w").write(open(path + ".tmp").read())
+'; end fine"""
+
+
+@promise("ITM-02", "an agent's own tool that writes beside a file and renames writes its result")
+def _(t):
+    home = Desk(BESIDE)
+    told = home.show(home.run_item("beside"))
+    t.works(told["stop"] == "gate" and told["sessions"][0]["reason"] == "/tmp/kraft-result.json", "it is read", told)
+    home.script("begin; mv /tmp /tmp2 2>&1; rm -f /tmp/kraft-result.json; end fine")
+    told = home.show(home.run_item("removes"))
+    t.works(told["stop"] == "failed" and "left no result" in told["reason"], "it cannot be taken away: there is none in it", told)
+
+
 @promise("ITM-02", "what an agent leaves running in the background fails it, and is named; a command's does not")
 def _(t):
     home = Desk(GOOD + "; sleep 600 & sleep 600 &")
