@@ -117,15 +117,16 @@ def _(t):
     ran = desk.agent()
     desk.by_the_script(t, "whole")
     t.works(ran.code == 0 and not desk.has("denied"), "whole, it is launched, and denies", ran)
-    free = Desk(Step(shell("touch denied")), Step(text("done"), ok()), layer={"deny_tools": ["Bash"]}, wrap=BROKEN["one that leaves it out when it runs"][0])
-    shutil.copytree(os.path.dirname(desk.known()), os.path.dirname(free.known()))
     kept = json.loads(read(desk.known()))
-    t.works(kept["version"] == "0.171.0", "kept", kept)
-    write(free.bin + "/codex", REAL.replace("@codex@", native()), 0o755)
-    t.works(free.agent().code == 0 and free.model.unexpected and not free.has("denied"), "another file is another program: it is asked, and heeds")
-    bare = free.host(free.bin + "/codex", "exec", "--skip-git-repo-check", "-c", "sandbox_mode=\"danger-full-access\"", "-c",
-                     "model_providers.x={name=\"x\",base_url=\"http://127.0.0.1:9/v1\",wire_api=\"responses\"}", "--version")
-    t.control("0.171.0" in bare.out, "it is the real one", bare)
+    t.works(kept["version"] == "0.171.0", "what is known of it", kept)
+    by_hand = ["codex", "exec", "--skip-git-repo-check", "-m", PLAIN, "-c", 'sandbox_mode="danger-full-access"', "-c", 'approval_policy="never"', "-c",
+               'hooks.PreToolUse=[{matcher="*",hooks=[{type="command",command="/opt/kraft/bin/kraft admin permission-hook codex",timeout=86400}]}]']
+    trust = ["-c", 'hooks.state={"%s"={trusted_hash="%s"}}' % (kept["key"], kept["hash"])]
+    for words, check, runs in ((trust, denied(), False), ([], ok(), True)):
+        free = Desk(Step(shell("touch denied")), Step(text("done"), check), layer={"deny_tools": ["Bash"]}, runtime=[HOST])
+        ran = free.run(*by_hand, *words, "go")
+        free.by_the_script(t, "by hand")
+        t.control(ran.code == 0 and free.has("denied") == runs, "a hook that is not trusted is passed over without a word, one that is trusted is not: %s" % runs, ran)
 
 
 # What an earlier session leaves, in the home and in the worktree.
