@@ -56,6 +56,13 @@ struct kr_agent_launch {
 int kr_agent_launch(struct kr_arena *arena, const struct kr_agent_want *want, struct kr_agent_launch *out,
 	struct kr_error *err);
 
+/*
+ * What an agent's hook runs, of the hook's name. Codex runs the call when a hook is killed, and denies it at exit status 2
+ * with words on standard error, so somebody stands behind it (CHN-08).
+ */
+#define KR_AGENT_HOOK_COMMAND \
+	"/opt/kraft/bin/kraft admin permission-hook %s || (echo kraft does not answer >&2; exit 2)"
+
 /* A version as a CLI prints it ("2.1.197 (Claude Code)", "codex-cli 0.171.0"): its first dotted number; NULL: there is
  * none. */
 const char *kr_agent_version(struct kr_arena *arena, const char *printed, size_t n);

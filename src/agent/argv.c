@@ -11,7 +11,6 @@
 #include "agent/rules.h"
 #include "base/text.h"
 
-#define SHIM "/opt/kraft/bin/kraft"
 #define SERVER "{\"mcpServers\":{\"kraft\":{\"type\":\"http\",\"url\":\"http://kraft/mcp\"}}}"
 
 enum { TEXT_BYTES = 8 << 20, QUOTED = 60 };
@@ -278,7 +277,7 @@ fill_one(const struct build *b, const struct filling *with, enum kr_placeholder 
 		kr_buf_adds(out, with->list ? "]" : "");
 		break;
 	case KR_PLACEHOLDER_COMMAND:
-		kr_buf_addf(out, SHIM " admin permission-hook %s", b->harness->hook);
+		kr_buf_addf(out, KR_AGENT_HOOK_COMMAND, b->harness->hook);
 		break;
 	case KR_PLACEHOLDER_KEY:
 		kr_buf_adds(out, with->key);

@@ -152,8 +152,7 @@ static int
 find_hook(const struct proof *proof, const struct kr_agent_want *want, const struct kr_hook *known,
 	struct kr_hook *out, struct kr_error *err)
 {
-	const char *command =
-		kr_arena_printf(proof->run->arena, GUEST_KRAFT " admin permission-hook %s", proof->harness.hook);
+	const char *command = kr_arena_printf(proof->run->arena, KR_AGENT_HOOK_COMMAND, proof->harness.hook);
 	struct kr_hook_list *listed = kr_arena_new(proof->run->arena, struct kr_hook_list);
 	const struct kr_hook *found;
 

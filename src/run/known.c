@@ -233,7 +233,7 @@ has_trusted_hook(const struct kr_harness *harness)
 	return hook && hook->trust.n;
 }
 
-/* A proof holds for the words of this harness, and for the kraft that answers the hook inside. */
+/* A proof holds for the words of this harness, for what the hook runs, and for the kraft that answers it inside. */
 static const char *
 proven_of(struct kr_run_state *run, const struct kr_harness *harness, struct kr_error *err)
 {
@@ -247,6 +247,7 @@ proven_of(struct kr_run_state *run, const struct kr_harness *harness, struct kr_
 		return NULL;
 	kr_sha256_init(&sha);
 	kr_sha256_add(&sha, kraft, strlen(kraft) + 1);
+	kr_sha256_add(&sha, KR_AGENT_HOOK_COMMAND, sizeof(KR_AGENT_HOOK_COMMAND));
 	kr_sha256_add(&sha, harness->text, harness->text_len);
 	kr_sha256_hex(&sha, hex);
 	return hex;

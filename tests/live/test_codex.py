@@ -80,6 +80,8 @@ def _(t):
 
 # ---- the gate, broken ----
 
+HOOK = "/opt/kraft/bin/kraft admin permission-hook codex || (echo kraft does not answer >&2; exit 2)"
+
 REAL = "#!/bin/sh\nexec @codex@ \"$@\"\n"
 # A program in codex's place that leaves words away, or answers for it.
 WITHOUT = r"""#!/usr/bin/python3 -IS
@@ -120,13 +122,36 @@ def _(t):
     kept = json.loads(read(desk.known()))
     t.works(kept["version"] == "0.171.0", "what is known of it", kept)
     by_hand = ["codex", "exec", "--skip-git-repo-check", "-m", PLAIN, "-c", 'sandbox_mode="danger-full-access"', "-c", 'approval_policy="never"', "-c",
-               'hooks.PreToolUse=[{matcher="*",hooks=[{type="command",command="/opt/kraft/bin/kraft admin permission-hook codex",timeout=86400}]}]']
+               'hooks.PreToolUse=[{matcher="*",hooks=[{type="command",command="%s",timeout=86400}]}]' % HOOK]
     trust = ["-c", 'hooks.state={"%s"={trusted_hash="%s"}}' % (kept["key"], kept["hash"])]
     for words, check, runs in ((trust, denied(), False), ([], ok(), True)):
         free = Desk(Step(shell("touch denied")), Step(text("done"), check), layer={"deny_tools": ["Bash"]}, runtime=[HOST])
         ran = free.run(*by_hand, *words, "go")
         free.by_the_script(t, "by hand")
         t.control(ran.code == 0 and free.has("denied") == runs, "a hook that is not trusted is passed over without a word, one that is trusted is not: %s" % runs, ran)
+
+
+# Ends every process called kraft as soon as it is there.
+KILLER = "setsid sh -c 'while :; do for p in /proc/[0-9]*; do if read c 2>/dev/null <$p/comm && [ $c = kraft ]; then kill -9 ${p#/proc/}; fi; done; done' >/dev/null 2>&1 & sleep 1; echo ok"
+
+
+@wall("CHN-08", "a hook that is killed before it answers lets no call run")
+def _(t):
+    desk = Desk(Step(shell(KILLER)), *[Step(patch("denied%d" % n, ["x"]), denied() if n else ok("ok")) for n in range(4)], Step(text("done"), denied("does not answer")), layer={"deny_tools": ["Write"]})
+    ran = desk.agent()
+    desk.by_the_script(t)
+    t.attack(ran.code == 0 and [n for n in desk.left() if n.startswith("denied")] == [], "none of them ran", ran, desk.left())
+    t.works(desk.decided() == [], "it was killed each time: kraft was not asked", desk.decided())
+    desk.plays(Step(patch("denied", ["x"])), Step(text("done"), denied("deny_tools")))
+    desk.agent("go on", "--keep")
+    desk.by_the_script(t, "with its hook alive")
+    t.works(len(desk.decided()) == 1, "kraft was asked", desk.decided())
+    bare = HOOK.partition(" ||")[0]
+    loose = Desk(Step(shell(KILLER)), Step(patch("denied", ["x"])), Step(text("done"), ok()), layer={"deny_tools": ["Write"]}, runtime=[HOST])
+    hook = 'hooks.PreToolUse=[{matcher="*",hooks=[{type="command",command="%s",timeout=86400}]}]' % bare
+    loose.run("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "-m", PLAIN, "-c", 'sandbox_mode="danger-full-access"', "-c", 'approval_policy="never"', "-c", hook, "go")
+    loose.by_the_script(t, "with nobody behind it")
+    t.control(loose.has("denied"), "with nobody behind it the call runs", loose.left())
 
 
 # What an earlier session leaves, in the home and in the worktree.

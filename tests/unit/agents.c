@@ -299,9 +299,10 @@ no_file_of_a_workers_weakens_the_gate_CFG_03(void **state)
 			assert_true(has_word(&made, "allow_login_shell=false"));
 			assert_true(has_word(&made, "web_search=\"disabled\""));
 			assert_true(has_word(&made, "sandbox_mode=\"danger-full-access\"")); /* CTR-08 */
-			assert_true(has_word(&made, "hooks.PreToolUse=[{matcher=\"*\",hooks=[{type=\"command\",command="
-										"\"/opt/kraft/bin/kraft admin "
-										"permission-hook codex\",timeout=86400}]}]"));
+			assert_true(
+				has_word(&made, "hooks.PreToolUse=[{matcher=\"*\",hooks=[{type=\"command\",command="
+								"\"/opt/kraft/bin/kraft admin permission-hook codex || (echo kraft does "
+								"not answer >&2; exit 2)\",timeout=86400}]}]"));
 		}
 	}
 }
