@@ -233,19 +233,40 @@ has_trusted_hook(const struct kr_harness *harness)
 	return hook && hook->trust.n;
 }
 
-/* A proof holds for the words of this harness, for what the hook runs, and for the kraft that answers it inside. */
+/* What stands there now, or that nothing does. */
+static void
+add_file(struct kr_sha256 *sha, struct kr_arena *arena, const char *path)
+{
+	struct stat st;
+	const char *text = stat(path, &st) < 0 ? "none"
+										   : kr_arena_printf(arena, "%llu %llu %lld %lld %lld",
+												 (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+												 (long long)st.st_size, ns(&st.st_mtim), ns(&st.st_ctim));
+
+	kr_sha256_add(sha, text, strlen(text) + 1);
+}
+
+/*
+ * A proof holds for the words of this harness, for what the hook runs, for the kraft that answers it inside,
+ * and for what the host says of the program for all of its users: with that Codex can pass over every hook
+ * that is not the host's own.
+ */
 static const char *
 proven_of(struct kr_run_state *run, const struct kr_harness *harness, struct kr_error *err)
 {
 	static const struct kr_strs no_words;
 	const char *kraft =
 		identity(run->arena, kr_path_join(run->arena, run->host.guest_dir, "bin/kraft"), &no_words, err);
+	static const char *const of_the_host[] = { "/etc/codex", "/etc/codex/requirements.toml",
+		"/etc/codex/managed_config.toml", "/etc/codex/config.toml", "/etc/codex/hooks.json" };
 	char *hex = kr_arena_alloc(run->arena, KR_SHA256_HEX + 1);
 	struct kr_sha256 sha;
 
 	if (!kraft)
 		return NULL;
 	kr_sha256_init(&sha);
+	for (size_t i = 0; i < KR_COUNT(of_the_host); i++)
+		add_file(&sha, run->arena, of_the_host[i]);
 	kr_sha256_add(&sha, kraft, strlen(kraft) + 1);
 	kr_sha256_add(&sha, KR_AGENT_HOOK_COMMAND, sizeof(KR_AGENT_HOOK_COMMAND));
 	kr_sha256_add(&sha, harness->text, harness->text_len);

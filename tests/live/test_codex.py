@@ -131,6 +131,30 @@ def _(t):
         t.control(ran.code == 0 and free.has("denied") == runs, "a hook that is not trusted is passed over without a word, one that is trusted is not: %s" % runs, ran)
 
 
+@wall("CHN-08", "what the host says of it for all of its users can take the hook away: that is seen at the next launch, and nothing is launched")
+def _(t):
+    steps = [Step(shell("touch denied")), Step(text("done"), denied())]
+    desk = Desk(*steps, layer={"deny_tools": ["Bash"]})
+    t.works(desk.agent().code == 0 and not desk.has("denied"), "without it", desk.left())
+    desk.by_the_script(t)
+    extra = desk.root + "/etc"
+    desk.host("cp", "-a", "/etc/.", extra)  # but for what only root may read
+    over = ["unshare", "--user", "--map-current-user", "--mount", "--keep-caps", "--", "sh", "-c",
+            "mount --bind %s /etc && exec setpriv --ambient-caps -all --inh-caps -all -- \"$@\"" % extra, "sh"]
+    for name, line in (("requirements.toml", "allow_managed_hooks_only = true\n"), ("requirements.toml", "[features]\nhooks = false\n"), ("managed_config.toml", "[features]\nhooks = false\n")):
+        write("%s/codex/%s" % (extra, name), line, 0o644)
+        desk.plays()
+        ran = desk.agent("go on", "--keep", before=over)
+        t.attack(ran.code == 125 and "does not list kraft's hook" in ran.err and desk.model.turns == [], name, ran, desk.model.turns)
+        os.unlink("%s/codex/%s" % (extra, name))
+    by_hand = ["codex", "app-server", "-c", "features.hooks=true", "-c", 'hooks.PreToolUse=[{matcher="*",hooks=[{type="command",command="x",timeout=9}]}]']
+    ask = "".join(json.dumps(line) + "\n" for line in ({"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "t", "title": "t", "version": "1"}}}, {"method": "initialized"},
+                                                       {"id": 2, "method": "hooks/list", "params": {"cwds": [desk.repo]}}))
+    write(desk.root + "/ask", ask)
+    listed = desk.host("sh", "-c", "(cat %s/ask; sleep 5) | %s" % (desk.root, " ".join("'%s'" % word for word in by_hand)), env={"CODEX_HOME": None})
+    t.control('"trustStatus":"untrusted"' in listed.out, "without it the hook is listed", listed)
+
+
 # Ends every process called kraft as soon as it is there.
 KILLER = "setsid sh -c 'while :; do for p in /proc/[0-9]*; do if read c 2>/dev/null <$p/comm && [ $c = kraft ]; then kill -9 ${p#/proc/}; fi; done; done' >/dev/null 2>&1 & sleep 1; echo ok"
 
