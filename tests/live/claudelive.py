@@ -17,10 +17,12 @@ START = {("GET", "/api/claude_code/settings"): (404, {"type": "error", "error": 
          ("GET", "/api/claude_code/policy_limits"): (200, {"restrictions": {}})}
 
 
-def each(ids, name):
-    """A promise of both versions."""
+def each(ids, name, slow=False):
+    """A promise of both versions; slow: of the old one at full length only."""
     def register(function):
         for which, version in VERSIONS.items():
+            if slow and which == "claude-old" and not ALL:
+                continue
             promise(ids, "claude %s: %s" % (version, name))(lambda t, which=which: function(t, which))
         return function
     return register

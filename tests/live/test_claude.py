@@ -96,7 +96,7 @@ def _(t, which):
     t.works(seen == sorted(set(seen)), "each was asked for", seen)
 
 
-@each("CHN-09", "a gate that answers late is waited for; one that is not there ends the run before anything is done")
+@each("CHN-09", "a gate that answers late is waited for; one that is not there ends the run before anything is done", slow=True)
 def _(t, which):
     desk = Desk(which, layer={"ask_tools": ["Bash"]}, runtime=["gate.example"])
     server = json.dumps({"mcpServers": {"gate": {"type": "http", "url": "http://gate.example/mcp"}}})
@@ -193,7 +193,7 @@ def _(t, which):
     t.works(refused and all(HOST in (h or "") for h in refused), "on record", refused)
 
 
-@each("OS-ENV-01", "a token that the model does not take, a limit that is reached, a failing and a cut answer")
+@each("OS-ENV-01", "a token that the model does not take, a limit that is reached, a failing and a cut answer", slow=True)
 def _(t, which):
     desk = Desk(which, token="sk-ant-api03-wrong")
     ran = desk.agent()
@@ -213,7 +213,7 @@ def _(t, which):
     desk.by_the_script(t, "waited")
 
 
-@each("ITM-02", "what it leaves in the background ends with it")
+@each("ITM-02", "what it leaves in the background ends with it", slow=True)
 def _(t, which):
     desk = Desk(which, Step(bash("(sleep 300; touch late) >/dev/null 2>&1 & echo begun"), lacks("Monitor", "ScheduleWakeup", "CronCreate")),
                 Step(tool("Bash", {"command": "sleep 300; touch late", "run_in_background": True}), result(ok=True, holds="begun")), Step(text("done")))
@@ -281,7 +281,7 @@ def _(t, which):
     t.works("an empty one" in git(desk.repo, "log", "--format=%s", "kraft/" + item), "and its commit")
 
 
-@each("CHN-09 CHN-12 ITM-03", "a person is asked: allows, after more than a minute, denies with a note, or does not answer in time")
+@each("CHN-09 CHN-12 ITM-03", "a person is asked: allows, after more than a minute, denies with a note, or does not answer in time", slow=True)
 def _(t, which):
     desk = Desk(which, layer={"ask_tools": ["Bash"]})
     desk.agents_chain()
@@ -332,7 +332,7 @@ def _(t, which):
             "each session's own use, once", sessions)
 
 
-@each("ITM-02 OS-ENV-01", "no token, a wrong one, a model's host that is denied: the item stops, and says what to do")
+@each("ITM-02 OS-ENV-01", "no token, a wrong one, a model's host that is denied: the item stops, and says what to do", slow=True)
 def _(t, which):
     cases = {"no token": ({"env": {"ANTHROPIC_API_KEY": None}}, {}, "ANTHROPIC_API_KEY"),
              "a wrong one": ({}, {"token": "sk-ant-api03-wrong"}, "login was refused"),
@@ -347,7 +347,7 @@ def _(t, which):
         t.works(not desk.model.turns and desk.model.unexpected == [], name + ": and no turn was made", desk.model.unexpected)
 
 
-@each("ITM-02", "a limit that a subscription has reached is waited for, and it goes on in its conversation")
+@each("ITM-02", "a limit that a subscription has reached is waited for, and it goes on in its conversation", slow=True)
 def _(t, which):
     desk = Desk(which)
     desk.agents_chain()
@@ -367,7 +367,7 @@ def _(t, which):
     t.works(len(desk.show(item)["sessions"]) == 2 and os.path.exists(desk.tree(item) + "/first"), "in a second session", desk.show(item))
 
 
-@each("ITM-01", "what it used is told, and a cap stops the next launch, not this one")
+@each("ITM-01", "what it used is told, and a cap stops the next launch, not this one", slow=True)
 def _(t, which):
     desk = Desk(which)
     desk.policy(defaults={"token_budget": 5000})
@@ -381,7 +381,7 @@ def _(t, which):
     t.works(told["usage"]["input"] == 9100 and told["usage"]["output"] == 510 and told["cost_usd"] > 0, "its sums", told)
 
 
-@each("ITM-02", "an agent that leaves a process in the background has failed, and it is ended")
+@each("ITM-02", "an agent that leaves a process in the background has failed, and it is ended", slow=True)
 def _(t, which):
     desk = Desk(which)
     desk.agents_chain()
