@@ -46,7 +46,7 @@ LINE = "n=%s-$(od -An -N6 -tx1 /dev/urandom | tr -d ' ')"
 AGENT = LINE % "a" + "; echo $n >>ran; git add ran; git commit -qm $n; echo $n >>left; ./probe sleep %s %s"
 PLAIN = LINE % "b" + "; echo $n >>ran; git add -A; git commit -qm $n"
 # The same, but done once: whoever runs it again finds it done.
-ONCE = "test -e %s || { echo %s >%s; git add %s; git commit -qm %s; }"
+ONCE = "test \"$(git show HEAD:%s 2>&1)\" = %s || { echo %s >%s; git add %s; git commit -qm %s; }"
 
 
 class Ward(Office):

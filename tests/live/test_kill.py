@@ -232,12 +232,12 @@ def _(t):
 # ---- again and again ----
 
 def once(name):
-    return ONCE % (name, name, name, name, name)
+    return ONCE % ((name,) * 6)
 
 
 def settled_ward():
-    """Its workers do what they do once, so that every way to the end has the same end."""
-    home = Ward(agent=once("a") + "; test -e left || echo left >left", plain=once("b"))
+    """Its workers do what is not done yet, also when they were ended in the middle of it: every way to the end has the same."""
+    home = Ward(agent=once("a") + "; test -s left || echo left >left", plain=once("b"))
     home.file()
     return home, home.the_item()
 
