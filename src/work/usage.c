@@ -1,15 +1,5 @@
-/*
- * Sums of what sessions told. The numbers come from workers, who may tell any; a sum that would pass the end
- * of its type stays there, so none can turn a cap around.
- */
+/* Sums of what sessions told, which stay at the end of their type (agent/usage.h): no number can turn a cap around. */
 #include "work/usage.h"
-
-static void
-add(int64_t *sum, int64_t n)
-{
-	if (n > 0 && __builtin_add_overflow(*sum, n, sum))
-		*sum = INT64_MAX;
-}
 
 static void
 add_session(struct kr_spent *spent, const struct kr_session_row *s)
@@ -22,11 +12,11 @@ add_session(struct kr_spent *spent, const struct kr_session_row *s)
 	}
 	spent->usage.is_known |= u->is_known;
 	spent->usage.has_cost |= u->has_cost;
-	add(&spent->usage.input, u->input);
-	add(&spent->usage.output, u->output);
-	add(&spent->usage.cache_write, u->cache_write);
-	add(&spent->usage.cache_read, u->cache_read);
-	add(&spent->usage.cost_micro, u->cost_micro);
+	kr_usage_add(&spent->usage.input, u->input);
+	kr_usage_add(&spent->usage.output, u->output);
+	kr_usage_add(&spent->usage.cache_write, u->cache_write);
+	kr_usage_add(&spent->usage.cache_read, u->cache_read);
+	kr_usage_add(&spent->usage.cost_micro, u->cost_micro);
 }
 
 void
@@ -68,12 +58,8 @@ void
 kr_work_left(const struct kr_spent *spent, const double bounds[KR_BOUND_COUNT], struct kr_left *out)
 {
 	const struct kr_usage *u = &spent->usage;
-	int64_t tokens = 0;
 
-	add(&tokens, u->input);
-	add(&tokens, u->output);
-	add(&tokens, u->cache_write);
-	*out = (struct kr_left){ .tokens = left_of(bounds[KR_BOUND_TOKENS], 1, tokens),
+	*out = (struct kr_left){ .tokens = left_of(bounds[KR_BOUND_TOKENS], 1, kr_usage_tokens(u)),
 		.cost_micro = left_of(bounds[KR_BOUND_BUDGET], 1e6, u->cost_micro) };
 	out->is_used_up = out->tokens <= 0 || out->cost_micro <= 0;
 	out->by = out->tokens <= 0 ? KR_BOUND_TOKENS : KR_BOUND_BUDGET;

@@ -130,10 +130,20 @@ no_number_turns_a_cap_around(void **state)
 	assert_false(left.is_used_up);
 }
 
+static void
+tokens_of_any_numbers_have_a_sum(void **state)
+{
+	(void)state;
+	assert_int_equal(kr_usage_tokens(&(struct kr_usage){ .input = 3, .output = 4, .cache_write = 5, .cache_read = 6 }), 12);
+	assert_int_equal(
+		kr_usage_tokens(&(struct kr_usage){ .input = INT64_MAX, .output = INT64_MAX, .cache_write = 1 }), INT64_MAX);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tokens_of_any_numbers_have_a_sum),
 		cmocka_unit_test(sessions_of_the_run_are_summed),
 		cmocka_unit_test(a_session_that_resumes_counts_what_is_new),
 		cmocka_unit_test(a_cap_counts_down_to_nothing),
