@@ -27,32 +27,12 @@ struct seen {
 	struct kr_error err;
 };
 
-static const char *
-shown(struct kr_arena *arena, const char *text)
-{
-	size_t size = 4 * strlen(text) + 1;
-	char *out = kr_arena_alloc(arena, size);
-
-	kr_text_escape(out, size, text, strlen(text));
-	return out;
-}
-
 /* ---- as JSON ---- */
 
 static json_t *
 string_or_null(const char *text)
 {
 	return text ? json_string(text) : json_null();
-}
-
-static json_t *
-strings_json(const struct kr_strs *list)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(array, json_string(list->v[i]));
-	return array;
 }
 
 static json_t *
@@ -68,11 +48,11 @@ policy_json(const struct kr_policy_layer *layer)
 	json_t *object = json_object(), *grants = json_array();
 
 	if (layer->has_allowed_tools)
-		json_object_set_new(object, "allowed_tools", strings_json(&layer->allowed_tools));
+		json_object_set_new(object, "allowed_tools", kr_strings_json(&layer->allowed_tools));
 	if (layer->deny_tools.n)
-		json_object_set_new(object, "deny_tools", strings_json(&layer->deny_tools));
+		json_object_set_new(object, "deny_tools", kr_strings_json(&layer->deny_tools));
 	if (layer->ask_tools.n)
-		json_object_set_new(object, "ask_tools", strings_json(&layer->ask_tools));
+		json_object_set_new(object, "ask_tools", kr_strings_json(&layer->ask_tools));
 	for (int i = 0; i < KR_GRANT_COUNT; i++)
 		if (layer->grants >> i & 1)
 			json_array_append_new(grants, json_string(kr_grant_name((enum kr_grant)i)));
@@ -82,7 +62,7 @@ policy_json(const struct kr_policy_layer *layer)
 	if (layer->has_sandbox)
 		json_object_set_new(object, "sandbox", sandbox_json(layer));
 	if (layer->has_allowed_harnesses)
-		json_object_set_new(object, "allowed_harnesses", strings_json(&layer->allowed_harnesses));
+		json_object_set_new(object, "allowed_harnesses", kr_strings_json(&layer->allowed_harnesses));
 	for (int i = 0; i < KR_BOUND_COUNT; i++)
 		if (layer->bounds[i] > 0)
 			json_object_set_new(object, kr_bound_name((enum kr_bound)i), json_real(layer->bounds[i]));
@@ -99,7 +79,7 @@ task_json(const struct kr_task *task)
 	json_object_set_new(object, "path", json_string(task->path));
 	json_object_set_new(object, "kind", json_string(kr_task_kind_name(task->kind)));
 	if (task->kind == KR_TASK_COMMAND)
-		json_object_set_new(object, "argv", strings_json(&task->argv));
+		json_object_set_new(object, "argv", kr_strings_json(&task->argv));
 	if (task->kind == KR_TASK_BUILTIN)
 		json_object_set_new(object, "builtin", json_string(kr_builtin_name(task->builtin)));
 	if (task->kind == KR_TASK_AGENT) {
@@ -185,7 +165,7 @@ print_policy(struct kr_arena *arena, const struct kr_policy_layer *layer, int in
 		char *text = json_is_real(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
 		if (text)
-			printf("%s%s %s", lead, key, shown(arena, text));
+			printf("%s%s %s", lead, key, kr_shown(arena, text));
 		else
 			printf("%s%s %.12g", lead, key, json_real_value(value));
 		free(text);
@@ -200,12 +180,12 @@ static const char *
 task_words(struct kr_arena *arena, const struct kr_task *task)
 {
 	if (task->kind == KR_TASK_COMMAND)
-		return shown(arena, task->command);
+		return kr_shown(arena, task->command);
 	if (task->kind == KR_TASK_BUILTIN)
 		return kr_builtin_name(task->builtin);
 	return kr_arena_printf(arena, "%s%s%s%s%s", task->harness, task->model ? ", model " : "",
-		task->model ? shown(arena, task->model) : "", task->effort ? ", effort " : "",
-		task->effort ? shown(arena, task->effort) : "");
+		task->model ? kr_shown(arena, task->model) : "", task->effort ? ", effort " : "",
+		task->effort ? kr_shown(arena, task->effort) : "");
 }
 
 static void
@@ -259,9 +239,9 @@ print_chain(struct kr_arena *arena, const struct kr_chain *chain)
 	for (size_t i = 0; i < chain->node_count; i++)
 		width = widest(
 			&chain->nodes[i].fix, widest(&chain->nodes[i].recovery, widest(&chain->nodes[i].steps, width)));
-	printf("%s  (%s)\n", chain->id, shown(arena, chain->file));
+	printf("%s  (%s)\n", chain->id, kr_shown(arena, chain->file));
 	if (chain->description)
-		printf("%s\n", shown(arena, chain->description));
+		printf("%s\n", kr_shown(arena, chain->description));
 	print_policy(arena, &chain->policy, 0);
 	for (size_t i = 0; i < chain->node_count; i++) {
 		const struct kr_node *node = &chain->nodes[i];
@@ -284,11 +264,11 @@ seen_words(struct kr_arena *arena, const struct seen *seen)
 	const struct kr_error *err = &seen->err;
 
 	if (seen->loads)
-		return seen->chain.description ? shown(arena, seen->chain.description) : "";
+		return seen->chain.description ? kr_shown(arena, seen->chain.description) : "";
 	if (err->place.line)
 		return kr_arena_printf(
-			arena, "line %u, column %u: %s", err->place.line, err->place.column, shown(arena, err->message));
-	return shown(arena, err->message);
+			arena, "line %u, column %u: %s", err->place.line, err->place.column, kr_shown(arena, err->message));
+	return kr_shown(arena, err->message);
 }
 
 static void
@@ -297,13 +277,13 @@ print_table(struct kr_arena *arena, const struct seen *seen, size_t n)
 	int width = 5;
 
 	for (size_t i = 0; i < n; i++) {
-		int length = (int)strlen(shown(arena, seen[i].id));
+		int length = (int)strlen(kr_shown(arena, seen[i].id));
 
 		width = length > width && length <= 40 ? length : width;
 	}
 	printf("%-*s  LOADS  DESCRIPTION\n", width, "CHAIN");
 	for (size_t i = 0; i < n; i++)
-		printf("%-*s  %-5s  %s\n", width, shown(arena, seen[i].id), seen[i].loads ? "yes" : "no",
+		printf("%-*s  %-5s  %s\n", width, kr_shown(arena, seen[i].id), seen[i].loads ? "yes" : "no",
 			seen_words(arena, &seen[i]));
 }
 

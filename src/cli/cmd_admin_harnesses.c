@@ -31,16 +31,6 @@ struct seen {
 	struct kr_error err;
 };
 
-static const char *
-shown(struct kr_arena *arena, const char *text)
-{
-	size_t size = 4 * strlen(text) + 1;
-	char *out = kr_arena_alloc(arena, size);
-
-	kr_text_escape(out, size, text, strlen(text));
-	return out;
-}
-
 /* ---- what is here ---- */
 
 static bool
@@ -101,16 +91,6 @@ look_at_all(struct kr_arena *arena, const struct kr_host *host, size_t *n, struc
 /* ---- as JSON ---- */
 
 static json_t *
-strings_json(const struct kr_strs *list)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(array, json_string(list->v[i]));
-	return array;
-}
-
-static json_t *
 seen_json(const struct seen *seen)
 {
 	const struct kr_harness *h = &seen->harness;
@@ -134,8 +114,8 @@ one_json(const struct seen *seen)
 		json_pack("{s:s?, s:s?, s:s?}", "model", h->model, "effort", h->effort, "permission_mode",
 			h->permission_mode));
 	json_object_set_new(object, "capabilities", capabilities);
-	json_object_set_new(object, "hosts", strings_json(&h->hosts));
-	json_object_set_new(object, "login", strings_json(&h->login));
+	json_object_set_new(object, "hosts", kr_strings_json(&h->hosts));
+	json_object_set_new(object, "login", kr_strings_json(&h->login));
 	json_object_set_new(object, "proxy_aware", json_boolean(h->proxy_aware));
 	json_object_set_new(object, "text", json_stringn(h->text, h->text_len));
 	return object;
@@ -157,8 +137,8 @@ static const char *
 program_words(struct kr_arena *arena, const struct seen *seen)
 {
 	if (seen->program)
-		return shown(arena, seen->program);
-	return kr_arena_printf(arena, "%s: not found", shown(arena, seen->harness.command));
+		return kr_shown(arena, seen->program);
+	return kr_arena_printf(arena, "%s: not found", kr_shown(arena, seen->harness.command));
 }
 
 static const char *
@@ -177,13 +157,13 @@ print_row(struct kr_arena *arena, const struct seen *seen, int width)
 	const struct kr_error *err = &seen->err;
 
 	if (seen->loads)
-		printf("%-*s  yes    %-7s  %-11s  %s\n", width, shown(arena, seen->id),
+		printf("%-*s  yes    %-7s  %-11s  %s\n", width, kr_shown(arena, seen->id),
 			seen->harness.enabled ? "yes" : "no", from_words(seen), program_words(arena, seen));
 	else if (err->place.line)
-		printf("%-*s  no     line %u, column %u: %s\n", width, shown(arena, seen->id), err->place.line,
-			err->place.column, shown(arena, err->message));
+		printf("%-*s  no     line %u, column %u: %s\n", width, kr_shown(arena, seen->id), err->place.line,
+			err->place.column, kr_shown(arena, err->message));
 	else
-		printf("%-*s  no     %s\n", width, shown(arena, seen->id), shown(arena, err->message));
+		printf("%-*s  no     %s\n", width, kr_shown(arena, seen->id), kr_shown(arena, err->message));
 }
 
 static void
@@ -192,7 +172,7 @@ print_all(struct kr_arena *arena, const struct seen *seen, size_t n)
 	int width = 7;
 
 	for (size_t i = 0; i < n; i++) {
-		int length = (int)strlen(shown(arena, seen[i].id));
+		int length = (int)strlen(kr_shown(arena, seen[i].id));
 
 		width = length > width && length <= 40 ? length : width;
 	}
@@ -208,7 +188,7 @@ print_text(struct kr_arena *arena, const char *text)
 	while (*text) {
 		size_t n = strcspn(text, "\n");
 
-		printf("%s\n", shown(arena, kr_arena_dup_n(arena, text, n)));
+		printf("%s\n", kr_shown(arena, kr_arena_dup_n(arena, text, n)));
 		text += n + (text[n] == '\n');
 	}
 }
@@ -217,7 +197,7 @@ static void
 print_default(struct kr_arena *arena, const char *name, const char *value)
 {
 	if (value)
-		printf("# default %s: %s\n", name, shown(arena, value));
+		printf("# default %s: %s\n", name, kr_shown(arena, value));
 }
 
 static void
@@ -227,7 +207,7 @@ print_one(struct kr_arena *arena, const struct seen *seen)
 	bool is_other = strcmp(h->id, h->provider) != 0;
 
 	printf("# %s: %s%s%s%s, program: %s\n", h->id, is_other ? "from " : "", is_other ? h->provider : "",
-		is_other ? ", " : "", shown(arena, h->file), program_words(arena, seen));
+		is_other ? ", " : "", kr_shown(arena, h->file), program_words(arena, seen));
 	if (!h->enabled)
 		printf("# switched off in harnesses.yaml\n");
 	print_default(arena, "model", h->model);

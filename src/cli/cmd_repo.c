@@ -33,21 +33,11 @@ struct context {
 	struct kr_error *err;
 };
 
-static const char *
-shown(struct kr_arena *arena, const char *text)
-{
-	size_t size = 4 * strlen(text) + 1;
-	char *out = kr_arena_alloc(arena, size);
-
-	kr_text_escape(out, size, text, strlen(text));
-	return out;
-}
-
 static void
 print_warnings(const struct context *c)
 {
 	for (size_t i = 0; i < c->repos->warnings.n; i++)
-		fprintf(stderr, "kraft: warning: %s\n", shown(c->arena, c->repos->warnings.v[i]));
+		fprintf(stderr, "kraft: warning: %s\n", kr_shown(c->arena, c->repos->warnings.v[i]));
 }
 
 static int
@@ -282,7 +272,7 @@ print_entry(struct kr_arena *arena, const char *entry)
 	const char *lead = "  - ";
 
 	for (const char *line = entry; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		printf("%s%s\n", lead, shown(arena, kr_arena_dup_n(arena, line, strcspn(line, "\n"))));
+		printf("%s%s\n", lead, kr_shown(arena, kr_arena_dup_n(arena, line, strcspn(line, "\n"))));
 		lead = "    ";
 	}
 }
@@ -291,7 +281,7 @@ static void
 print_list(struct kr_arena *arena, const char *label, const struct kr_strs *list)
 {
 	for (size_t i = 0; i < list->n; i++)
-		printf("%s%s", i ? ", " : label, shown(arena, list->v[i]));
+		printf("%s%s", i ? ", " : label, kr_shown(arena, list->v[i]));
 	if (list->n)
 		printf("\n");
 }
@@ -315,7 +305,7 @@ print_next(struct kr_arena *arena, const struct kr_detected *detected)
 {
 	const char *test = detected->test_command;
 
-	printf("next: kraft run -- %s\n", test && *test ? shown(arena, test) : "COMMAND");
+	printf("next: kraft run -- %s\n", test && *test ? kr_shown(arena, test) : "COMMAND");
 }
 
 static int
@@ -335,8 +325,8 @@ check_connectable(struct context *c, const char *root)
 static int
 print_connected_already(struct context *c, const struct kr_repo *repo)
 {
-	printf("'%s' is already connected (%s:%u); nothing was changed\n", shown(c->arena, repo->path),
-		shown(c->arena, c->repos->file), repo->mark.line);
+	printf("'%s' is already connected (%s:%u); nothing was changed\n", kr_shown(c->arena, repo->path),
+		kr_shown(c->arena, c->repos->file), repo->mark.line);
 	return 0;
 }
 
@@ -399,8 +389,8 @@ connect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_er
 		return kr_fail(err, KR_E_LIMIT, "the commands are too long for an entry");
 	if ((dry ? dry_run_entry(&c, entry) : write_entry(&c, entry)) < 0)
 		return 1;
-	printf("%s '%s' in %s:\n", dry ? "would connect" : "connected", shown(arena, checkout.root),
-		shown(arena, c.repos->file));
+	printf("%s '%s' in %s:\n", dry ? "would connect" : "connected", kr_shown(arena, checkout.root),
+		kr_shown(arena, c.repos->file));
 	print_entry(arena, entry);
 	print_proposal(arena, &detected);
 	if (!dry)
@@ -441,7 +431,7 @@ sandbox_words(const struct kr_repo *repo)
 static const char *
 command_words(struct kr_arena *arena, const char *command)
 {
-	return !command ? "(undeclared)" : *command ? shown(arena, command) : "(none)";
+	return !command ? "(undeclared)" : *command ? kr_shown(arena, command) : "(none)";
 }
 
 static void
@@ -451,7 +441,7 @@ print_table(struct context *c)
 
 	for (size_t i = 0; i < c->repos->repo_count; i++) {
 		const struct kr_repo *repo = &c->repos->repo[i];
-		const char *cell[3] = { shown(c->arena, repo->name), sandbox_words(repo),
+		const char *cell[3] = { kr_shown(c->arena, repo->name), sandbox_words(repo),
 			command_words(c->arena, repo->test_command) };
 
 		for (int k = 0; k < 3; k++)
@@ -462,9 +452,9 @@ print_table(struct context *c)
 	for (size_t i = 0; i < c->repos->repo_count; i++) {
 		const struct kr_repo *repo = &c->repos->repo[i];
 
-		printf("%-*s  %-*s  %-*s  %s%s\n", width[0], shown(c->arena, repo->name), width[1],
+		printf("%-*s  %-*s  %-*s  %s%s\n", width[0], kr_shown(c->arena, repo->name), width[1],
 			sandbox_words(repo), width[2], command_words(c->arena, repo->test_command),
-			shown(c->arena, repo->path), access(repo->path, F_OK) == 0 ? "" : " (missing)");
+			kr_shown(c->arena, repo->path), access(repo->path, F_OK) == 0 ? "" : " (missing)");
 	}
 }
 
@@ -525,8 +515,8 @@ disconnect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr
 	if (!repo || remove_entry(&c, repo->path) < 0)
 		return 1;
 	printf("disconnected '%s': its entry is gone from %s; the checkout is untouched\n",
-		shown(arena, repo->path), shown(arena, c.repos->file));
-	printf("the worktrees that its runs made stay in '%s/worktrees'\n", shown(arena, c.host.places.run_dir));
+		kr_shown(arena, repo->path), kr_shown(arena, c.repos->file));
+	printf("the worktrees that its runs made stay in '%s/worktrees'\n", kr_shown(arena, c.host.places.run_dir));
 	return 0;
 }
 

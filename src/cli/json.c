@@ -1,6 +1,8 @@
+/* What commands print of texts and lists that are not theirs. */
 #include <errno.h>
 #include <jansson.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 
 int
@@ -12,4 +14,24 @@ kr_print_json(json_t *json, struct kr_error *err)
 	if (!text)
 		return kr_fail(err, KR_E_SYSTEM, "no memory for the answer");
 	return puts(text) < 0 ? kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot write") : 0;
+}
+
+json_t *
+kr_strings_json(const struct kr_strs *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->n; i++)
+		json_array_append_new(array, json_string(list->v[i]));
+	return array;
+}
+
+const char *
+kr_shown(struct kr_arena *arena, const char *text)
+{
+	size_t size = 4 * strlen(text) + 1;
+	char *out = kr_arena_alloc(arena, size);
+
+	kr_text_escape(out, size, text, strlen(text));
+	return out;
 }
