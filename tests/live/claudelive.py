@@ -1,8 +1,8 @@
 """What the tests of Claude Code share: a project with a claude on its PATH, the model that it talks to, and a gate of ours that
 can be broken. egresslive is imported before it: the model has the real name of its host in the tests' network."""
-import worklive
 from egresslive import *
 from model_claude import *
+from agentlive import AgentOffice
 from worklive import GATE, node
 
 AGENTS = os.environ.get("KRAFT_AGENTS") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "kraft-check/agents")
@@ -10,7 +10,6 @@ VERSIONS = {"claude-old": "2.1.197", "claude": "2.1.332"}
 HOST = "api.anthropic.com"
 TOKEN = "sk-ant-api03-of-the-tests"
 CERT, KEY = certificate(lab, HOST)
-SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/harnesses/claude.yaml")
 
 # What it asks for at its start when it talks to the real name: an organization's settings and limits. There are none.
 START = {("GET", "/api/claude_code/settings"): (404, {"type": "error", "error": {"type": "not_found_error", "message": "no settings"}}),
@@ -32,11 +31,13 @@ def bash(command, **more):
     return tool("Bash", {"command": command}, **more)
 
 
-class Desk(worklive.Office):
+class Desk(AgentOffice):
     """A project, a claude of that version on its PATH, and the steps of its model.
 
     layer: the policy's defaults. runtime, deny: hosts beside the model's.
     """
+
+    harness_id = "claude"
 
     def __init__(self, which, *steps, layer=None, runtime=(), deny=(), token=TOKEN, **entry):
         bin = "%s/%s/node_modules/.bin" % (AGENTS, which)
@@ -58,36 +59,10 @@ class Desk(worklive.Office):
         """Nothing was asked of the model that it did not expect."""
         t.works(self.model.done() == [], what + ": by the script", self.model.done())
 
-    def edit_harness(self, *pairs):
-        """A harness of the person's own in place of the shipped one: texts that stand in it, and what stands there then."""
-        text = read(SHARED)
-        for old, new in pairs:
-            if old not in text:
-                raise Failed("the shipped harness lacks %r" % old)
-            text = text.replace(old, new)
-        write(self.config_dir + "/harnesses/claude.yaml", text)
-
     # -- kraft run --
 
     def agent(self, prompt="do it", *options, **more):
         return self.kraft("run", "--harness", "claude", *options, prompt, timeout=more.pop("timeout", 240), **more)
-
-    def worktree_of(self):
-        """The worktree of the item that `kraft run` takes by itself."""
-        names = [n for n in os.listdir(self.run_dir + "/worktrees") if os.path.isdir("%s/worktrees/%s/sub" % (self.run_dir, n))]
-        if len(names) != 1:
-            raise Failed("not one worktree, but %r" % names)
-        return "%s/worktrees/%s" % (self.run_dir, names[0])
-
-    def left(self):
-        return sorted(os.listdir(self.worktree_of()))
-
-    def has(self, name):
-        return os.path.exists(os.path.join(self.worktree_of(), name))
-
-    def decided(self):
-        """Every permission decision of the store."""
-        return [e["data"] for e in self.events("permission_decision")]
 
     # -- items --
 

@@ -2,16 +2,15 @@
 
 A desk's token says which desk's model is meant, so that a session that an earlier test left behind disturbs nobody.
 """
-import worklive
 from egresslive import *
 from model_codex import *
+from agentlive import AgentOffice
 from worklive import GATE, node, task
 
 AGENTS = os.environ.get("KRAFT_AGENTS") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "kraft-check/agents")
 PACKAGE = AGENTS + "/codex/node_modules/@openai"
 HOST = "api.openai.com"
 PLAIN, SCRIPTED = "gpt-5.5", "gpt-6.2-sol"  # a model that is offered each tool by itself, and one that writes scripts
-SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/harnesses/codex.yaml")
 
 MODELS, STRAYS = {}, []  # by token; and the requests of nobody's
 
@@ -43,12 +42,14 @@ def native():
     raise Skipped("there is no codex below '%s': ./check --agents installs it" % PACKAGE)
 
 
-class Desk(worklive.Office):
+class Desk(AgentOffice):
     """A project, a codex on its PATH, and the steps of its model.
 
     layer: the policy's defaults. runtime, deny: hosts beside the model's. wrap: a script in codex's place, with @codex@ for
     the real one. ask: kraft knows nothing of the program yet.
     """
+
+    harness_id = "codex"
 
     proven = None  # what kraft keeps of a program that it has asked: the next desk's kraft need not ask again
 
@@ -83,15 +84,6 @@ class Desk(worklive.Office):
         """Nothing was asked of the model that it did not expect."""
         t.works(self.model.problems() == [], what + ": by the script", self.model.problems())
 
-    def edit_harness(self, *pairs):
-        """A harness of the person's own in place of the shipped one: texts that stand in it, and what stands there then."""
-        whole = read(SHARED)
-        for old, new in pairs:
-            if old not in whole:
-                raise Failed("the shipped harness lacks %r" % old)
-            whole = whole.replace(old, new)
-        write(self.config_dir + "/harnesses/codex.yaml", whole)
-
     # -- kraft run --
 
     def agent(self, prompt="do it", *options, **more):
@@ -99,24 +91,6 @@ class Desk(worklive.Office):
         if self.keeps and os.path.exists(self.known()):
             Desk.proven = read(self.known())
         return ran
-
-    def place(self):
-        """The worktree of the item that `kraft run` takes by itself."""
-        names = [n for n in os.listdir(self.run_dir + "/worktrees") if os.path.isdir("%s/worktrees/%s/sub" % (self.run_dir, n))]
-        if len(names) != 1:
-            raise Failed("not one worktree, but %r" % names)
-        return "%s/worktrees/%s" % (self.run_dir, names[0])
-
-    def left(self):
-        return sorted(os.listdir(self.place()))
-
-    def has(self, name):
-        return os.path.exists(os.path.join(self.place(), name))
-
-    def decided(self):
-        """Every permission decision of the store."""
-        return [e["data"] for e in self.events("permission_decision")]
-
 
     # -- items --
 

@@ -35,7 +35,7 @@ def _(t):
     ran = desk.agent()
     desk.by_the_script(t)
     t.works(ran.code == 0 and not desk.has("denied"), "only the grant", ran, desk.left())
-    t.works("its work" in git(desk.place(), "log", "--format=%s", "-3"), "and the commit is there")
+    t.works("its work" in git(desk.worktree_of(), "log", "--format=%s", "-3"), "and the commit is there")
     t.works([(d["tool"], d["decision"], d.get("grant")) for d in desk.decided()][:3] == [("Bash", "allow", "git-commit"), ("Bash", "deny", None), ("Bash", "deny", None)],
             "on record", desk.decided())
 
