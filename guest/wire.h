@@ -8,6 +8,10 @@
  * Nobody trusts what comes from the init beyond its own session: after the command started, it is the
  * worker's word.
  *
+ * In a container (see --client below) the pipe is a connection that the init makes, and two things come before the start:
+ * KG_STREAMS, with three descriptors: stdin, stdout and stderr of the command; and KG_FILTER with a = bytes of a seccomp filter
+ * (struct sock_filter), then the filter, which the init installs on itself before it starts anything.
+ *
  * Start on the init pipe, launcher -> init: KG_START with a = bytes of environment block, b = bytes of verify
  * block, then the two blocks: the environment ("NAME=value\0"...), and the verify block ("device inode flags
  * path\0"..., decimal; flags bit 0: must be read-only).
@@ -32,6 +36,9 @@ enum kg_type {
 	KG_LAUNCH_FAILED, /* launcher or init -> kraft: a = enum kg_fault, b = errno; exit 125 */
 	KG_LEFT,          /* init -> kraft: a = processes that still ran when the command had ended; before KG_EXIT */
 	KG_LEFT_NAMES,    /* init -> kraft: a, b = the next eight bytes of their names; after KG_LEFT */
+	KG_STREAMS,       /* launcher -> init: see above; three descriptors ride along */
+	KG_FILTER,        /* launcher -> init: see above */
+	KG_OOM,           /* init -> kraft: a = processes that the container's memory limit has killed; before KG_EXIT */
 	KG_TYPE_END
 };
 
@@ -45,6 +52,9 @@ enum kg_fault {
 	KG_FAULT_PTY,
 	KG_FAULT_CWD,
 	KG_FAULT_INTERNAL,
+	KG_FAULT_CLIENT,  /* the container's CLI could not be started (b is an errno) */
+	KG_FAULT_RUNTIME, /* the container's CLI ended with exit code b before the init had spoken, or (b is 0) the init never spoke */
+	KG_FAULT_FILTER,  /* the kernel did not take the seccomp filter (b) */
 };
 
 struct kg_message {
@@ -64,6 +74,7 @@ enum {
 
 /* In the directory of the session's channel, which is mounted inside at its own path. */
 #define KG_CHANNEL_SOCKET "s.sock"
+#define KG_INIT_SOCKET "i.sock" /* of a container's init: taken away once it is connected */
 enum {
 	KG_PROXY_PORT = 3128, /* inside, on 127.0.0.1 (OS-LCH-06) */
 	KG_PROOF_PORT = 3129, /* the same, in a short run: see prove.c */
@@ -127,6 +138,22 @@ enum {
  * answers KG_TAKEN and accepts on it as long as the connection lives. When it ends, the init connects again and hands
  * the same socket over, so who is connected to the port or waits for it never sees it closed. The worker can do the
  * same with a listener of its own, which then speaks for the same session.
+ *
+ * In a container: kraft-guest launch with, in place of --bwrap, --seccomp, --tmp, --shm, --caps and --pass-fd,
+ *   --client PATH    absolute path of the runtime's CLI
+ *   --args FD        all of its words, the name it is called by first; the init's come behind them
+ *   --client-env FD  its environment ("NAME=value\0"...), a file
+ *   --client-dir FD  directory that it is started in
+ *   --filter FD      the seccomp filter, a file, for KG_FILTER
+ *   --listen FD      a listening unix socket: the first connection of our own user is the init's, then it is closed
+ *   --connect PATH   where the init finds that socket
+ * It runs CLIENT ARGS... init --connect PATH --image-env [...as above]. Its stdout goes nowhere, its stderr to the launcher's. It is to end
+ * by itself when the container runs: with 0, or the launch has failed (KG_FAULT_RUNTIME). The launcher opens a pidfd of the
+ * connection's process, ends the container through it (SIGKILL to process 1), and is done when that pidfd says so: then nothing of
+ * the container runs any more. Who removes a container that was made and never spoke is kraft.
+ *
+ * kraft-guest init --connect PATH --image-env: in place of --pipe. The command's variables are the container's own, and over them those
+ * of the start; a PATH to EXEC without '/' is looked up along PATH as execvp(3) does it, with its exit codes 126 and 127.
  *
  * kraft-guest called as `kraft`: the worker's shim.
  */

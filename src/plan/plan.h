@@ -60,6 +60,18 @@ struct kr_plan_agent {
 	size_t kept_count;
 };
 
+/* kind: docker, as far as a plan needs to know it (backend/container.h finds it out). */
+struct kr_plan_container {
+	const char *runtime;  /* for a person: "rootless podman 4.3.1" */
+	const char *image;    /* as configured */
+	const char *image_id; /* NULL: it is not here yet, and entry point and variables are not known (explain only) */
+	const struct kr_strs *entrypoint; /* of the image: its words come before the command */
+	const struct kr_strs *image_env;  /* "NAME=value"; they reach the command unless kraft or the repository sets them */
+	const char *ca_bundle; /* a host file shown at KR_CA_BUNDLE; NULL: none is needed */
+	bool is_machine;       /* files of the host have other device numbers inside: mounts are not compared */
+};
+#define KR_CA_BUNDLE "/etc/kraft/ca-bundle.pem"
+
 /*
  * Where an agent sees its session's result file. An agent's own tool writes a file by making another one beside it and renaming
  * that; in the read-only directory of the item's results it cannot. Here it can: /tmp is memory, the rename onto
@@ -86,6 +98,7 @@ struct kr_request {
 	const struct kr_plan_git *git; /* the root's; NULL: no git inside, the worktree's `.git` reads as empty */
 	bool is_short_run;           /* a short run of kraft's own, of git or to ask a program something: it has no way out */
 	const struct kr_plan_agent *agent; /* that runs, or is asked; NULL: none */
+	const struct kr_plan_container *container; /* kind: docker; NULL: kind: os */
 };
 
 /* kind, name in --json; what the fields mean */
@@ -138,7 +151,7 @@ struct kr_plan_env {
 
 struct kr_plan {
 	const struct kr_request *request; /* borrowed; lives as long as the plan */
-	const char *exec_path;            /* absolute, inside */
+	const char *exec_path;            /* absolute, inside; a name without '/' (kind: docker only): looked up there along PATH */
 	const char *const *argv;
 	const char *cwd;
 	struct kr_step *steps;

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "backend/backend.h"
+#include "backend/container.h"
 #include "plan/plan.h"
 
 struct kr_session_start {
@@ -22,6 +23,7 @@ struct kr_session_start {
 	bool keep_stderr;   /* under a terminal: the command's stderr is stderr_fd all the same */
 	const char *channel_socket; /* where the init hands over the listener of the way out; NULL: it has none */
 	bool lifeline;      /* the sandbox ends with us */
+	const struct kr_container *container; /* NULL: bubblewrap */
 };
 
 struct kr_session {
