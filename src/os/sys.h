@@ -26,9 +26,22 @@ int kr_spawn(const char *path, const posix_spawn_file_actions_t *actions, const 
 	const char *const envp[], pid_t *pid);
 
 /*
- * Runs a program to its end with exactly this environment, stdin from /dev/null, and collects stdout and stderr together
- * (bounded by out->max). Never through a shell; every other descriptor is close-on-exec. *status as waitpid gives it.
+ * A program run to its end: exactly this environment, stdin from /dev/null, never through a shell, in a process group of its own;
+ * every other descriptor is close-on-exec. stdout goes to `out` (bounded by out->max), and stderr there too when `errors` is
+ * NULL; else `errors` holds its last errors->max bytes. *status as waitpid gives it. It is ended, with its group, and -1 comes
+ * back, when it is over its time (KR_E_TIMEOUT), prints too much (KR_E_LIMIT), or when a signal comes that ends kraft: that
+ * one does afterwards what it would have done.
  */
+struct kr_child {
+	const char *path;
+	const char *const *argv, *const *envp;
+	const char *directory;    /* where it runs; NULL: where we do */
+	int stdout_fd, stderr_fd; /* above 0: it writes there in place of us */
+	int64_t limit_ms;         /* 0: none */
+};
+int kr_child_run(const struct kr_child *call, struct kr_buf *out, struct kr_buf *errors, int *status, struct kr_error *err);
+
+/* The same without a limit of time, stdout and stderr together. */
 int kr_capture(const char *path, const char *const argv[], const char *const envp[], struct kr_buf *out,
 	int *status, struct kr_error *err);
 
