@@ -35,6 +35,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "os/host.h"
 
 enum {
 	STDERR_KEPT = 4096, /* the end of what git said; the reason is in its last lines */
@@ -109,28 +110,6 @@ static const char *const system_places[] = {
 	"/run/current-system/sw/bin",
 };
 
-/*
- * Whether a directory belongs to a checkout: the person's, or a worktree that a worker writes. A `git` found
- * there (direnv, node_modules/.bin and .venv/bin put such places on PATH) would run what the repository says,
- * on the host.
- */
-static bool
-is_in_checkout(struct kr_arena *arena, const char *directory)
-{
-	char resolved[KR_PATH_MAX];
-	const char *at;
-
-	if (!realpath(directory, resolved))
-		return false; /* nothing is found there either */
-	for (at = kr_arena_dup(arena, resolved); at[1]; at = kr_path_dirname(arena, at)) {
-		struct stat st;
-
-		if (lstat(kr_arena_printf(arena, "%s/.git", at), &st) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Where git and its helpers are looked for: no relative entry, none in a checkout. What is too long is left
  * out. */
 static const char *
@@ -145,7 +124,7 @@ search_path(struct kr_arena *arena)
 		size_t n = strcspn(p, ":");
 		const char *entry = kr_arena_dup_n(arena, p, n);
 
-		if (entry[0] == '/' && n < KR_PATH_MAX && !is_in_checkout(arena, entry))
+		if (entry[0] == '/' && n < KR_PATH_MAX && !kr_in_checkout(arena, entry))
 			kr_buf_addf(&out, ":%s", entry);
 		p += n + (p[n] == ':');
 	}

@@ -247,3 +247,29 @@ kr_room_bytes(const char *path)
 
 	return statvfs(path, &fs) < 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * fs.f_frsize;
 }
+
+bool
+kr_in_checkout(struct kr_arena *arena, const char *directory)
+{
+	char resolved[KR_PATH_MAX];
+	const char *at;
+
+	if (!realpath(directory, resolved))
+		return false; /* nothing is found there either */
+	for (at = kr_arena_dup(arena, resolved); at[1]; at = kr_path_dirname(arena, at)) {
+		struct stat st;
+
+		if (lstat(kr_arena_printf(arena, "%s/.git", at), &st) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+kr_is_workers_directory(struct kr_arena *arena, const struct kr_places *places, const char *directory)
+{
+	char resolved[KR_PATH_MAX];
+
+	return kr_in_checkout(arena, directory) ||
+		(realpath(directory, resolved) && kr_path_is_within(resolved, places->run_dir));
+}

@@ -23,6 +23,14 @@ const char *kr_host_egress_program(struct kr_arena *arena, const struct kr_host 
  */
 int kr_host_prepare_dirs(const struct kr_host *host, struct kr_error *err);
 
+/*
+ * Whether a directory belongs to a checkout: the person's, or a worktree that a worker writes. A program found there (direnv,
+ * node_modules/.bin and .venv/bin put such places on PATH) would run what the repository says, on the host.
+ */
+bool kr_in_checkout(struct kr_arena *arena, const char *directory);
+/* That, or below the run directory, where worktrees and workers' homes lie. */
+bool kr_is_workers_directory(struct kr_arena *arena, const struct kr_places *places, const char *directory);
+
 /* What an ordinary user may still write on the file system of this path; UINT64_MAX when the system does not say. */
 uint64_t kr_room_bytes(const char *path);
 
