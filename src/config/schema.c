@@ -394,6 +394,17 @@ const struct kr_key kr_keys[] = {
 	{ KR_IN_ACCESS, "allowed_hosts", KR_KEY_STRINGS, "[]", "names that a client may call the server by", 0, false,
 		ACCESS(allowed_hosts), kr_fault_allowed_host, NULL },
 
+	{ KR_IN_CONTAINERS, "cli", KR_KEY_STRING, "null", "docker, podman or an absolute path; else what is on PATH", 0,
+		true, (size_t)0, kr_fault_container_cli, kr_container_cli_read },
+	{ KR_IN_CONTAINERS, "selinux", KR_KEY_STRING, "auto", "what is done where SELinux enforces: relabel or disable", 0,
+		false, (size_t)0, kr_fault_selinux, kr_selinux_read },
+	{ KR_IN_CONTAINERS, "ca_bundle", KR_KEY_STRING, "null", "a CA that every container trusts as well", 0, true,
+		(size_t)0, kr_fault_absolute, kr_ca_bundle_read },
+	{ KR_IN_CONTAINERS, "relay_image", KR_KEY_STRING, "null", "without effect: there is no relay container", 0, true,
+		(size_t)0, kr_fault_empty, kr_relay_image_read },
+	{ KR_IN_CONTAINERS, "credentials", KR_KEY_MAPPING, "{}", "for kits: the variable of each service", 0, false,
+		(size_t)0, NULL, kr_kit_bindings_read },
+
 	{ KR_IN_HARNESS, "id", KR_KEY_STRING, "", "the file's name without .yaml", 0, false, HARNESS(id),
 		kr_fault_chain_id, NULL },
 	{ KR_IN_HARNESS, "kind", KR_KEY_STRING, "", "what it starts: cli", 0, false, NONE, kr_fault_cli, NULL },
@@ -624,8 +635,8 @@ kr_config_want(struct kr_config *c, const struct kr_yaml_node *node, const char 
 	return hint_type(c, node, want);
 }
 
-static int
-check_fault(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node)
+int
+kr_config_check(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node)
 {
 	const char *fault = key->fault ? key->fault(node->text) : NULL;
 
@@ -645,7 +656,7 @@ read_strings(
 				kr_yaml_value_words(kr_yaml_value(item)));
 			return hint_type(c, item, KR_KEY_STRING);
 		}
-		if (check_fault(c, key, item) < 0)
+		if (kr_config_check(c, key, item) < 0)
 			return -1;
 		if (out)
 			kr_strs_add(c->arena, out, item->text);
@@ -658,7 +669,7 @@ read_plain(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_n
 {
 	switch (key->type) {
 	case KR_KEY_STRING:
-		if (check_fault(c, key, node) < 0)
+		if (kr_config_check(c, key, node) < 0)
 			return -1;
 		if (field)
 			*(const char **)field = node->text;

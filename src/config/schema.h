@@ -1,7 +1,7 @@
 /*
  * The keys of the configuration files: one table of where a key stands, its type, its default and its help;
  * and the one reader that walks a mapping along it. What a key's value must be beyond its type stands beside
- * the struct it fills, in repos.c, sandbox.c, policy_file.c, chain.c, notify.c, access.c and harness.c.
+ * the struct it fills, in repos.c, sandbox.c, policy_file.c, chain.c, notify.c, access.c, sandbox_file.c and harness.c.
  */
 #ifndef KR_CONFIG_SCHEMA_H
 #define KR_CONFIG_SCHEMA_H
@@ -12,7 +12,8 @@
 
 /* The files that a section stands in, as bits. */
 enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = KR_IN_REPOS | KR_IN_CHAINS, KR_IN_ALL = 7,
-	KR_IN_NOTIFY_FILE = 8, KR_IN_ACCESS_FILE = 16, KR_IN_HARNESS_FILE = 32, KR_IN_HARNESSES_FILE = 64 };
+	KR_IN_NOTIFY_FILE = 8, KR_IN_ACCESS_FILE = 16, KR_IN_HARNESS_FILE = 32, KR_IN_HARNESSES_FILE = 64,
+	KR_IN_SANDBOX_FILE = 128 };
 
 /* section, how messages name it, files */
 #define KR_SECTIONS(X)                                              \
@@ -45,6 +46,7 @@ enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = 
 	X(RECOVERY, "'on_failure'", KR_IN_CHAINS)                       \
 	X(NOTIFY, "the file", KR_IN_NOTIFY_FILE)                       \
 	X(ACCESS, "the file", KR_IN_ACCESS_FILE)                        \
+	X(CONTAINERS, "the file", KR_IN_SANDBOX_FILE)                  \
 	X(HARNESS, "the harness", KR_IN_HARNESS_FILE)                   \
 	X(CAPABILITIES, "'capabilities'", KR_IN_HARNESS_FILE)           \
 	X(CAPABILITY, "a capability", KR_IN_HARNESS_FILE)               \
@@ -130,6 +132,9 @@ const char *kr_config_quote(struct kr_config *c, const char *text);
 /* Refuses a value whose type is not the wanted one, with the way to write it. */
 int kr_config_want(
 	struct kr_config *c, const struct kr_yaml_node *node, const char *name, enum kr_key_type want);
+
+/* Refuses a text that the key's own `fault` finds fault with; for readers, since it is only asked where there is none. */
+int kr_config_check(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node);
 
 struct kr_mark kr_config_mark(const struct kr_yaml_node *node);
 
@@ -261,6 +266,21 @@ int kr_expiry_read(
 const char *kr_fault_bind(const char *text);
 const char *kr_fault_password_hash(const char *text);
 const char *kr_fault_allowed_host(const char *text);
+
+/* sandbox_file.c. Target: the file. */
+int kr_container_cli_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_selinux_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_ca_bundle_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_relay_image_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_kit_bindings_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+const char *kr_fault_container_cli(const char *text);
+const char *kr_fault_selinux(const char *text);
+const char *kr_fault_absolute(const char *text);
 
 /* harness.c. Targets: the harness, or the capability. */
 int kr_capabilities_read(
