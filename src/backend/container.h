@@ -80,6 +80,23 @@ int kr_image_look(struct kr_arena *arena, const struct kr_runtime *runtime, cons
 int kr_image_pull(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, int stderr_fd, int64_t limit_ms,
 	struct kr_error *err);
 
+/*
+ * The CA that every container trusts beside its image's roots: sandbox.yaml's `ca_bundle`, else the environment's
+ * SSL_CERT_FILE. Read anew at each launch; doctor asks the same.
+ */
+enum { KR_CA_BYTES = 4 << 20 };
+struct kr_ca {
+	const char *path;    /* NULL: none */
+	const char *pem;     /* its certificates as they were when it was looked at, nothing else of it: no key, no comment */
+	size_t pem_len;
+	const char *ignored; /* why SSL_CERT_FILE is not used; NULL: it is, or is not asked for */
+};
+/* KR_E_CONFIG with its place: `ca_bundle` cannot be read, is no regular file, is too large, holds no certificate. */
+int kr_ca_extra(struct kr_arena *arena, const struct kr_host *host, const struct kr_sandbox_file *file, struct kr_ca *out,
+	struct kr_error *err);
+/* Adds the whole certificate blocks of a PEM text. Returns how many. Pure. */
+size_t kr_ca_certificates(const char *bytes, size_t n, struct kr_buf *out);
+
 /* What a launch adds to the plan. All names; pure data. */
 struct kr_container {
 	const struct kr_runtime *runtime;
