@@ -5,6 +5,8 @@
  * What is refused, before anything runs (config_error):
  *     the harness is switched off, or allowed_harnesses lacks it        KR_E_REFUSED
  *     a proxy that it does not heed, under a network policy             KR_E_REFUSED (CHN-10)
+ *     it asks kraft for each tool, or its hook would keep something of
+ *     the policy, and in an open network nothing reaches kraft          KR_E_REFUSED (CHN-11)
  *     an option that it has no capability for, or a value that it
  *     does not take (model, effort, permission_mode, resume)            KR_E_CONFIG, by name
  *     a tool that nothing would keep from running:                      KR_E_REFUSED, by name
@@ -18,6 +20,8 @@
  *                        hook, but not for what is in unhooked_tools         allowed, is not asked for
  *     grants             approval_channel or a hook: a gate                  git-commit is then of no use; others are
  *                                                                            refused
+ *
+ * In an open network the words of MCP server and hook are left out, and a grant of git-commit is of no use.
  *
  * allowed_tools as words keeps nothing from running: such tools only run unasked, and kraft wants to be asked. A grant
  * needs Bash, so under a list of allowed tools that lacks it Bash is offered all the same, and asked for each time.

@@ -47,7 +47,8 @@ goes_by(const struct build *b, enum kr_capability capability, enum kr_via via)
 static bool
 has_gate(const struct build *b)
 {
-	return cap_of(b, KR_CAP_APPROVAL_CHANNEL) || (b->harness->hook && cap_of(b, KR_CAP_PERMISSION_HOOK));
+	return kr_policy_has_channel(b->policy) &&
+		   (cap_of(b, KR_CAP_APPROVAL_CHANNEL) || (b->harness->hook && cap_of(b, KR_CAP_PERMISSION_HOOK)));
 }
 
 static void
@@ -82,6 +83,44 @@ check_harness(struct build *b)
 		return 0;
 	refuse(b, "it goes around a proxy, so no network policy would hold for it");
 	return kr_hint(b->err, "take a harness that heeds a proxy; 'kraft admin harnesses' lists them");
+}
+
+/* What of the policy only the hook would keep; NULL: nothing. */
+static const char *
+kept_by_hook(const struct build *b)
+{
+	const struct kr_policy *policy = b->policy;
+
+	if (policy->has_allowed_tools && goes_by(b, KR_CAP_ALLOWED_TOOLS, KR_VIA_HOOK))
+		return "allowed_tools";
+	if (policy->deny_tools.n && goes_by(b, KR_CAP_DENY_TOOLS, KR_VIA_HOOK))
+		return "deny_tools";
+	if (policy->ask_tools.n && goes_by(b, KR_CAP_ASK_TOOLS, KR_VIA_HOOK))
+		return "ask_tools";
+	for (int i = 0; b->harness->hook && i < KR_GRANT_COUNT; i++)
+		if (i != KR_GRANT_INDEX_COMMIT && (policy->grants >> i & 1))
+			return kr_arena_printf(b->arena, "the grant '%s'", kr_grant_name((enum kr_grant)i));
+	return NULL;
+}
+
+/* CHN-11. Nobody could be asked: who asks for each call would wait for ever, and a hook lets run what it cannot ask for. */
+static int
+check_channel(struct build *b)
+{
+	const char *kept;
+
+	if (kr_policy_has_channel(b->policy))
+		return 0;
+	if (cap_of(b, KR_CAP_APPROVAL_CHANNEL)) {
+		refuse(b, "it asks kraft before it uses a tool, and with 'unrestricted_network' nothing inside reaches kraft");
+		return kr_hint(b->err, "set 'network' in place of 'unrestricted_network', or take a harness that asks nobody");
+	}
+	kept = kept_by_hook(b);
+	if (!kept)
+		return 0;
+	refuse(b, kr_arena_printf(b->arena,
+				  "its hook would keep %s of the policy, and with 'unrestricted_network' the hook cannot ask kraft", kept));
+	return kr_hint(b->err, "set 'network' in place of 'unrestricted_network', or take %s away", kept);
 }
 
 /* The configuration's own rule is wider; here a name becomes part of a word. */
@@ -466,7 +505,7 @@ check_all(struct build *b)
 {
 	static const enum kr_capability options[] = { KR_CAP_MODEL, KR_CAP_EFFORT, KR_CAP_PERMISSION_MODE };
 
-	if (check_harness(b) < 0 || check_names(b, &b->policy->allowed_tools) < 0 ||
+	if (check_harness(b) < 0 || check_channel(b) < 0 || check_names(b, &b->policy->allowed_tools) < 0 ||
 		check_names(b, &b->policy->deny_tools) < 0 || check_names(b, &b->policy->ask_tools) < 0)
 		return -1;
 	make_lists(b);
@@ -479,6 +518,14 @@ check_all(struct build *b)
 }
 
 /* ---- one capability after the other ---- */
+
+/* Words of a way to kraft that is not there are left out. */
+static bool
+is_said(const struct build *b, enum kr_capability capability)
+{
+	return kr_policy_has_channel(b->policy) ||
+		   (capability != KR_CAP_PERMISSION_HOOK && capability != KR_CAP_MCP_CONFIG);
+}
 
 static int
 add_hook(struct build *b, const struct kr_cap *cap)
@@ -564,7 +611,7 @@ add_argv(struct build *b)
 			b, resume && resume->command.n ? &resume->command : &b->harness->subcommand, &with, &b->argv) < 0)
 		return -1;
 	for (size_t i = 0; i < b->harness->cap_count; i++)
-		if (add_cap(b, &b->harness->caps[i]) < 0)
+		if (is_said(b, b->harness->caps[i].kind) && add_cap(b, &b->harness->caps[i]) < 0)
 			return -1;
 	for (size_t i = 0; i < b->last.n; i++)
 		kr_strs_add(b->arena, &b->argv, b->last.v[i]);

@@ -18,6 +18,12 @@ kr_layer_words(enum kr_layer layer)
 	return (unsigned)layer < KR_LAYER_COUNT ? layer_words[layer] : "unknown";
 }
 
+bool
+kr_policy_has_channel(const struct kr_policy *policy)
+{
+	return !policy->sandbox || !policy->sandbox->sandbox.unrestricted_network;
+}
+
 /* ---- whether two sandboxes are the same ---- */
 
 static bool

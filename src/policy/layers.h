@@ -41,6 +41,9 @@ struct kr_policy {
 
 const char *kr_layer_words(enum kr_layer layer); /* "the repository" */
 
+/* CHN-11: a sandbox with an open network has no way to kraft, so nothing in it can call kraft or be asked by it. */
+bool kr_policy_has_channel(const struct kr_policy *policy);
+
 /* The maxima for what ends at this layer: the work item's, and from a node, step or task on those of its kind
  * too. */
 void kr_policy_maxima(const struct kr_policy_file *file, enum kr_layer layer, double out[KR_BOUND_COUNT]);

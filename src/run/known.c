@@ -225,12 +225,13 @@ know_version(
 
 /* ---- its hook ---- */
 
+/* Where nothing inside reaches kraft there is no hook either (CHN-11). */
 static bool
-has_trusted_hook(const struct kr_harness *harness)
+has_trusted_hook(const struct kr_run_launch *launch)
 {
-	const struct kr_cap *hook = kr_harness_cap(harness, KR_CAP_PERMISSION_HOOK);
+	const struct kr_cap *hook = kr_harness_cap(launch->agent->harness, KR_CAP_PERMISSION_HOOK);
 
-	return hook && hook->trust.n;
+	return hook && hook->trust.n && kr_policy_has_channel(launch->want.policy);
 }
 
 /* What stands there now, or that nothing does. */
@@ -282,7 +283,7 @@ know_hook(
 	const struct kr_harness *harness = launch->agent->harness;
 	const char *hook;
 
-	if (!has_trusted_hook(harness)) {
+	if (!has_trusted_hook(launch)) {
 		known->gate = (struct kr_gate){ 0 };
 		return 0;
 	}
@@ -307,7 +308,7 @@ kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch,
 	struct known known = { 0 };
 	const char *path;
 
-	if (!harness->min_version && !has_trusted_hook(harness))
+	if (!harness->min_version && !has_trusted_hook(launch))
 		return 0;
 	if (kr_plan_find(run->arena, &run->host, request, &path, err) < 0 ||
 		!(known.program = identity(run->arena, path, &harness->version, err)))

@@ -29,6 +29,7 @@ struct sample {
 	const char *name, *allowed, *deny, *ask;
 	unsigned grants;
 	const char *model, *effort, *mode, *resume, *key, *context;
+	bool is_open; /* unrestricted_network */
 };
 
 #define GRANT(grant) (1u << KR_GRANT_INDEX_##grant)
@@ -54,6 +55,16 @@ static const struct sample samples[] = {
 	{ .name = "a mode that none has", .mode = "anything" },
 	{ .name = "a conversation goes on", .resume = "0199-abc_D" },
 	{ .name = "its hook is trusted", .key = "/<session-flags>/config.toml:pre_tool_use:0:0" },
+	{ .name = "an open network", .is_open = true },
+	{ .name = "an open network, allowed", .is_open = true, .allowed = "Read" },
+	{ .name = "an open network, denied", .is_open = true, .deny = "Bash" },
+	{ .name = "an open network, asked for", .is_open = true, .ask = "Bash" },
+	{ .name = "an open network, and git-commit", .is_open = true, .grants = GRANT(COMMIT) },
+	{ .name = "an open network, and git-push", .is_open = true, .grants = GRANT(COMMIT) | GRANT(PUSH) },
+};
+
+static const struct kr_policy_layer open_walls = {
+	.has_sandbox = true, .sandbox = { .kind = KR_SANDBOX_DOCKER, .unrestricted_network = true }
 };
 
 static struct kr_strs
@@ -74,7 +85,8 @@ make_policy(struct kr_arena *arena, const struct sample *sample, struct kr_polic
 		.allowed_tools = words_of(arena, sample->allowed),
 		.deny_tools = words_of(arena, sample->deny),
 		.ask_tools = words_of(arena, sample->ask),
-		.grants = sample->grants };
+		.grants = sample->grants,
+		.sandbox = sample->is_open ? &open_walls : NULL };
 }
 
 static int
@@ -294,11 +306,13 @@ no_file_of_a_workers_weakens_the_gate_CFG_03(void **state)
 		load(&arena, "codex", &harness);
 		if (launch(&arena, &harness, &samples[i], &policy, &made, NULL) == 0) {
 			assert_true(has_word(&made, "--ignore-user-config") && has_word(&made, "--strict-config"));
-			assert_true(has_word(&made, "features.hooks=true"));
 			assert_true(has_word(&made, "features.unified_exec_tty=false"));
 			assert_true(has_word(&made, "allow_login_shell=false"));
 			assert_true(has_word(&made, "web_search=\"disabled\""));
 			assert_true(has_word(&made, "sandbox_mode=\"danger-full-access\"")); /* CTR-08 */
+			if (samples[i].is_open)
+				continue;
+			assert_true(has_word(&made, "features.hooks=true"));
 			assert_true(
 				has_word(&made, "hooks.PreToolUse=[{matcher=\"*\",hooks=[{type=\"command\",command="
 								"\"/opt/kraft/bin/kraft admin permission-hook codex || (echo kraft does "
@@ -360,6 +374,82 @@ a_harness_is_only_started_where_it_may_be_CHN_10(void **state)
 	assert_int_equal(launch(&arena, &harness, &none, &policy, &made, &err), 0);
 	walls.sandbox.unrestricted_network = false;
 	assert_int_equal(launch(&arena, &harness, &none, &policy, &made, &err), -1);
+}
+
+/* Without a way to kraft: no word of MCP server or hook, and nothing that only they would keep. */
+static void
+in_an_open_network_nothing_is_promised_that_kraft_would_have_to_keep_CHN_11(void **state)
+{
+	static const struct {
+		const char *id;
+		struct sample sample;
+		bool is_refused; /* for what nothing of kraft's can be asked about; else: as under a network policy */
+	} cases[] = {
+		{ "claude", { 0 }, true },
+		{ "claude", { .deny = "Bash" }, true },
+		{ "codex", { 0 }, false },
+		{ "codex", { .grants = GRANT(COMMIT) }, false },
+		{ "codex", { .grants = GRANT(PUSH) }, true },
+		{ "codex", { .grants = GRANT(COMMIT) | GRANT(REBASE) }, true },
+		{ "codex", { .deny = "Bash" }, true },
+		{ "codex", { .allowed = "" }, true },
+		{ "codex", { .ask = "Bash" }, true },
+		{ "opencode", { .deny = "Bash" }, false },
+		{ "opencode", { .allowed = "Read" }, false },
+		{ "amp", { .deny = "Bash" }, false },
+		{ "gemini", { 0 }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+		struct sample sample = cases[i].sample;
+		struct kr_harness harness;
+		struct kr_agent_launch made;
+		struct kr_policy policy;
+		struct kr_error err = { 0 };
+
+		load(&arena, cases[i].id, &harness);
+		make_policy(&arena, &sample, &policy);
+		assert_int_equal(launch(&arena, &harness, &sample, &policy, &made, &err), 0); /* the control */
+		sample.is_open = true;
+		make_policy(&arena, &sample, &policy);
+		assert_int_equal(launch(&arena, &harness, &sample, &policy, &made, &err), cases[i].is_refused ? -1 : 0);
+		if (cases[i].is_refused) {
+			assert_int_equal(err.code, KR_E_REFUSED);
+			assert_non_null(strstr(err.message, "unrestricted_network"));
+			assert_non_null(strstr(err.hint, "set 'network' in place of"));
+			continue;
+		}
+		for (size_t k = 0; k < made.argv.n; k++) {
+			assert_null(strstr(made.argv.v[k], "/opt/kraft/bin/kraft"));
+			assert_null(strstr(made.argv.v[k], "http://kraft"));
+		}
+	}
+}
+
+/* Cursor goes around a proxy, so an open network is the only place for it, and it can hold no list there. */
+static void
+cursor_runs_in_an_open_network_and_only_without_a_policy_of_tools_CHN_11(void **state)
+{
+	static const struct sample refused[] = { { .is_open = true, .deny = "Bash" }, { .is_open = true, .allowed = "Read" },
+		{ .is_open = true, .ask = "Bash" }, { .is_open = true, .grants = GRANT(PUSH) } };
+	static const struct sample fine = { .is_open = true, .grants = GRANT(COMMIT) };
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	struct kr_agent_launch made;
+	struct kr_harness harness;
+	struct kr_policy policy;
+	struct kr_error err = { 0 };
+
+	(void)state;
+	load(&arena, "cursor", &harness);
+	make_policy(&arena, &fine, &policy);
+	assert_int_equal(launch(&arena, &harness, &fine, &policy, &made, &err), 0);
+	for (size_t i = 0; i < KR_COUNT(refused); i++) {
+		make_policy(&arena, &refused[i], &policy);
+		assert_int_equal(launch(&arena, &harness, &refused[i], &policy, &made, &err), -1);
+		assert_int_equal(err.code, KR_E_REFUSED);
+	}
 }
 
 #define TOP "id: x\nkind: cli\ncommand: x\n"
@@ -601,6 +691,8 @@ main(void)
 		cmocka_unit_test(no_file_of_a_workers_weakens_the_gate_CFG_03),
 		cmocka_unit_test(the_mode_inside_of_walls_stands_in_place_of_the_usual_one_CTR_08),
 		cmocka_unit_test(a_harness_is_only_started_where_it_may_be_CHN_10),
+		cmocka_unit_test(in_an_open_network_nothing_is_promised_that_kraft_would_have_to_keep_CHN_11),
+		cmocka_unit_test(cursor_runs_in_an_open_network_and_only_without_a_policy_of_tools_CHN_11),
 		cmocka_unit_test(values_stay_values),
 		cmocka_unit_test(odd_names_and_ids_are_refused),
 		cmocka_unit_test(a_tool_that_a_hook_never_sees_refuses_the_launch),
