@@ -61,22 +61,41 @@ kr_work_agent_beside(const struct kr_work_view *v, const char *escalation, struc
 	return choose(v, task, out);
 }
 
-const char *
-kr_work_beside(struct kr_work *work, const struct kr_work_view *v, const char **why)
+static const char *
+find_beside(struct kr_work *work, const struct kr_work_view *v, struct kr_policy *policy, const char **why)
 {
 	const struct kr_policy_layer *layers[KR_LAYER_COUNT];
 	struct kr_work_agent agent;
 	struct kr_error err = { 0 };
-	struct kr_policy policy;
 	struct kr_where where;
 
 	*why = NULL;
 	if (kr_where_find(work->arena, &work->host.places, v->row.repo, &where, &err) < 0 ||
-		kr_work_policy(work, v, NULL, true, where.repo, layers, &policy, &err) < 0)
+		kr_work_policy(work, v, NULL, true, where.repo, layers, policy, &err) < 0)
 		*why = kr_arena_dup(work->arena, err.message);
-	else if (!v->row.worker && !kr_work_agent_beside(v, policy.escalation_harness, &agent))
+	else if (!v->row.worker && !kr_work_agent_beside(v, policy->escalation_harness, &agent))
 		*why = "the item's chain has no agent, and the item neither a harness nor a command in its place";
 	return *why || v->row.worker ? NULL : agent.harness;
+}
+
+const char *
+kr_work_beside(struct kr_work *work, const struct kr_work_view *v, const char **why)
+{
+	struct kr_policy policy;
+
+	return find_beside(work, v, &policy, why);
+}
+
+const char *
+kr_work_no_reply(struct kr_work *work, const struct kr_work_view *v)
+{
+	struct kr_policy policy;
+	const char *why;
+
+	(void)find_beside(work, v, &policy, &why);
+	if (why || kr_policy_has_channel(&policy))
+		return why;
+	return "an agent answers by 'kraft item reply', which does not work in a sandbox with 'unrestricted_network'";
 }
 
 const char *
@@ -201,8 +220,10 @@ check_caps(struct kr_work *work, const struct kr_work_task *t, const struct kr_h
 static const char *
 context_of(struct kr_work *work, const struct kr_work_task *t, const struct kr_work_launch *launch, bool is_words)
 {
+	const struct kr_policy_layer *walls = launch->policy.sandbox;
 	const struct kr_brief_context context = {
-		.has_channel = true, /* every sandbox that there is has one */
+		.has_channel = kr_policy_has_channel(&launch->policy),
+		.is_image = walls && walls->sandbox.kind != KR_SANDBOX_OS,
 		.may_push = launch->policy.grants >> KR_GRANT_INDEX_PUSH & 1,
 		.is_reader = t->put_back,
 		.is_by_result = !is_words,
@@ -214,13 +235,15 @@ context_of(struct kr_work *work, const struct kr_work_task *t, const struct kr_w
 /* No prompt begins with what a person wrote: a CLI may take "/..." for a command of its own. */
 static const char *
 prompt_of(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo,
-	const struct kr_session_row *resumed, enum kr_break why)
+	const struct kr_work_launch *launch, enum kr_break why)
 {
 	const struct kr_brief brief = { .steer = t->steer,
 		.is_agents_steer = t->steer && kr_turn_says(work->arena, t->view, t->steer) };
 
-	return resumed ? kr_brief_resume_text(work->arena, why, &brief)
-				   : kr_arena_printf(work->arena, "Work item: %s", kr_work_instruction(work, t, repo));
+	return launch->resumed
+			   ? kr_brief_resume_text(work->arena, why, &brief)
+			   : kr_arena_printf(
+					 work->arena, "Work item: %s", kr_work_instruction(work, t, repo, &launch->policy));
 }
 
 static const struct kr_run_agent *
@@ -235,7 +258,7 @@ make_agent(struct kr_work *work, const struct kr_work_task *t, const struct kr_r
 		.model = wanted->model,
 		.effort = wanted->effort,
 		.context = context_of(work, t, launch, false),
-		.prompt = prompt_of(work, t, repo, launch->resumed, why),
+		.prompt = prompt_of(work, t, repo, launch, why),
 		.resume = launch->resumed ? launch->resumed->conversation : NULL,
 		.is_rendered = t->show };
 	return agent;
@@ -268,7 +291,8 @@ kr_work_find_agent(struct kr_work *work, const struct kr_work_task *t, const str
 		find_harness(work, t, repo, launch, out);
 	else
 		launch->instruction = kr_arena_printf(
-			work->arena, "%s\n%s", kr_work_instruction(work, t, repo), context_of(work, t, launch, true));
+			work->arena, "%s\n%s", kr_work_instruction(work, t, repo, &launch->policy),
+			context_of(work, t, launch, true));
 }
 
 /* ---- how it came out ---- */

@@ -23,6 +23,9 @@ bool kr_work_agent_beside(const struct kr_work_view *view, const char *escalatio
 /* Its id; NULL: the item's own words are in its place, or there is none, and then *why is set. */
 const char *kr_work_beside(struct kr_work *work, const struct kr_work_view *view, const char **why);
 
+/* Why no agent can answer a review; NULL: one can. An answer is a call to kraft, so it takes a channel (CHN-11). */
+const char *kr_work_no_reply(struct kr_work *work, const struct kr_work_view *view);
+
 /* The harness for the row of a session: of a task, or (NULL) beside the chain. NULL: it is no agent's, or nobody knows. */
 const char *kr_work_harness_of(struct kr_work *work, const struct kr_work_view *view, const struct kr_task *task);
 

@@ -227,11 +227,19 @@ kr_brief_text(struct kr_arena *arena, const struct kr_brief *b)
 
 /* ---- the context ---- */
 
-static const char where_you_are[] =
-	"You were started by kraft, for one work item of a repository, in a sandbox: this worktree, a home of your own, the\n"
-	"tools of this host, and a network that reaches the hosts that a person has listed. Every other host is refused, and\n"
-	"nothing in here can change that. When what you need is missing or refused, do what can be done without it, and say\n"
-	"what is missing. Nobody reads what you print while you work, and nobody answers.\n";
+static void
+add_where(struct kr_buf *out, const struct kr_brief_context *c)
+{
+	kr_buf_addf(out,
+		"You were started by kraft, for one work item of a repository, in a sandbox: this worktree, a home of your own, the\n"
+		"%s, and %s When what you need is missing%s, do what can be done without it, and say\n"
+		"what is missing. Nobody reads what you print while you work, and nobody answers.\n",
+		c->is_image ? "programs of a container's image" : "tools of this host",
+		c->has_channel ? "a network that reaches the hosts that a person has listed. Every other host is refused, and\n"
+						 "nothing in here can change that."
+					   : "an open network.",
+		c->has_channel ? " or refused" : "");
+}
 
 static const char how_you_end[] =
 	"    {\"status\": \"done\", \"session_summary\": \"what you did, in a few sentences\"}\n"
@@ -257,7 +265,7 @@ kr_brief_context_text(struct kr_arena *arena, const struct kr_brief_context *c)
 {
 	kr_auto_buf struct kr_buf out = KR_BUF(BRIEF_BYTES);
 
-	kr_buf_adds(&out, where_you_are);
+	add_where(&out, c);
 	if (!c->is_reader)
 		kr_buf_addf(&out, "\nCommit what you do on the branch that is checked out, and stay on it. %s\n",
 			c->may_push ? "You may push it where the item asks for that." : "Never push: kraft takes your commits out.");

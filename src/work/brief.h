@@ -30,11 +30,13 @@ struct kr_brief {
 	bool is_agents_steer;            /* of an escalation turn, and no person's */
 	const struct kr_brief_failure *failures;
 	size_t failure_count, left_out; /* left_out: failures beside those */
+	bool has_channel;               /* of a turn: it can call kraft (CHN-11) */
 };
 const char *kr_brief_text(struct kr_arena *arena, const struct kr_brief *brief);
 
 struct kr_brief_context {
-	bool has_channel;  /* kraft's command works inside (CHN-11) */
+	bool has_channel;  /* kraft's command works inside; else the network is open, and nothing reaches kraft (CHN-11) */
+	bool is_image;     /* its programs are those of an image, not of this host */
 	bool may_push;     /* by the policy's grant */
 	bool is_reader;    /* what it changes is put back */
 	bool is_by_result; /* without a result file it has failed; else its exit status tells */

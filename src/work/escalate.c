@@ -161,7 +161,7 @@ file_reply(struct kr_work *work, const char *id, const char *review, const char 
 	if (!count_open(&v))
 		return kr_fail(err, KR_E_USAGE, "there is no open thread to answer; --summary begins one");
 	gate = v.chain.nodes[v.next.node].id;
-	(void)kr_work_beside(work, &v, why); /* why no agent can answer; NULL: one can */
+	*why = kr_work_no_reply(work, &v);
 	if (!*why)
 		return kr_turn_file(work, &v, &wish, err) < 0 ? -1 : 1;
 	return kr_work_say_both(work, &v.row, NULL, "review_submitted",

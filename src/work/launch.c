@@ -60,7 +60,8 @@ add_stop(struct kr_work *work, const struct kr_work_view *v, struct kr_brief *br
 }
 
 const char *
-kr_work_instruction(struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo)
+kr_work_instruction(
+	struct kr_work *work, const struct kr_work_task *t, const struct kr_repo *repo, const struct kr_policy *policy)
 {
 	const struct kr_item_row *row = &t->view->row;
 	struct kr_brief brief = {
@@ -69,6 +70,7 @@ kr_work_instruction(struct kr_work *work, const struct kr_work_task *t, const st
 		.steer = t->steer,
 		.is_agents_steer = t->steer && kr_turn_says(work->arena, t->view, t->steer),
 		.prompt = t->task->prompt,
+		.has_channel = kr_policy_has_channel(policy),
 	};
 
 	if (t->instruct && t->view->next.kind == KR_NEXT_STOP) {

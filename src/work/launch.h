@@ -29,8 +29,8 @@ void kr_work_find_launch(struct kr_work *work, const struct kr_work_task *task, 
 void kr_work_find_agent(struct kr_work *work, const struct kr_work_task *task, const struct kr_repo *repo,
 	struct kr_work_launch *launch, struct kr_work_outcome *out);
 /* What it is told of its task. */
-const char *kr_work_instruction(
-	struct kr_work *work, const struct kr_work_task *task, const struct kr_repo *repo);
+const char *kr_work_instruction(struct kr_work *work, const struct kr_work_task *task, const struct kr_repo *repo,
+	const struct kr_policy *policy);
 
 /* What the layers of the task's policy come to. */
 int kr_work_policy(struct kr_work *work, const struct kr_work_view *view, const struct kr_task *task, bool is_beside,

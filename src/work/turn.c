@@ -395,7 +395,7 @@ turn_text(struct kr_work *work, const struct kr_work_task *t, const struct kr_br
 		.said = said,
 		.message = now->message,
 		.by_kraft = now->is_auto,
-		.retries = kr_turn_no_retry(v) ? NULL : node_id(v),
+		.retries = !brief->has_channel || kr_turn_no_retry(v) ? NULL : node_id(v),
 	};
 
 	for (size_t i = 0; i < v->turns.n && &v->turns.v[i] != now; i++) {

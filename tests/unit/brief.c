@@ -222,7 +222,9 @@ the_context_and_a_resumed_conversation_say_what_a_person_has_read_CHN_11(void **
 		{ "with the grant git-push", { .has_channel = true, .is_by_result = true, .may_push = true } },
 		{ "one that answers a review", { .has_channel = true, .is_by_result = true, .is_reader = true } },
 		{ "words in an agent's place", { .has_channel = true } },
-		{ "without a channel", { .is_by_result = true } },
+		{ "in a container", { .has_channel = true, .is_image = true, .is_by_result = true } },
+		{ "in a container with an open network", { .is_image = true, .is_by_result = true } },
+		{ "words in an agent's place, with an open network", { .is_image = true } },
 	};
 	static const char *const breaks[] = { [KR_BREAK_PAUSE] = "paused", [KR_BREAK_LIMIT] = "rate-limited",
 		[KR_BREAK_CRASH] = "cut off" };
@@ -234,6 +236,8 @@ the_context_and_a_resumed_conversation_say_what_a_person_has_read_CHN_11(void **
 		const char *text = kr_brief_context_text(&p->arena, &contexts[i].context);
 
 		assert_int_equal(strstr(text, "kraft item ") != NULL, contexts[i].context.has_channel);
+		assert_int_equal(strstr(text, "as in \"[3] ...\"") == NULL, contexts[i].context.has_channel);
+		assert_int_equal(strstr(text, "Every other host is refused") != NULL, contexts[i].context.has_channel);
 		assert_int_equal(strstr(text, "Never push") != NULL,
 			!contexts[i].context.may_push && !contexts[i].context.is_reader);
 		add_text(&out, contexts[i].name, text);
