@@ -55,6 +55,10 @@ struct kr_resources {
 	uint64_t pids;         /* 0: the default */
 };
 
+/* As `memory` is written: "512m". */
+enum { KR_MEMORY_WORDS = 32 };
+void kr_memory_words(uint64_t bytes, char out[KR_MEMORY_WORDS]);
+
 /* kind docker only; parsed and checked, used by a later backend. */
 struct kr_inject {
 	const char *domain, *header, *format;

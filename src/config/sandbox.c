@@ -477,6 +477,19 @@ kr_fault_kit(const char *text)
 	return NULL;
 }
 
+void
+kr_memory_words(uint64_t bytes, char out[KR_MEMORY_WORDS])
+{
+	static const char units[] = "bkmg";
+	size_t unit = 0;
+
+	while (unit < 3 && bytes && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(out, KR_MEMORY_WORDS, "%llu%c", (unsigned long long)bytes, units[unit]);
+}
+
 /* ---- the sandbox ---- */
 
 static int

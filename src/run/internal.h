@@ -67,6 +67,7 @@ struct kr_job {
 	struct kr_session_network *network; /* NULL: it has none */
 	struct kr_session_end end;
 	int log_errno;
+	bool oom, oom_confirmed; /* as in struct kr_run_done */
 };
 
 /* job.c. A session with a folder, a log and an exit file, launched and followed to its end. Whatever is refused after

@@ -16,6 +16,16 @@
 
 /* ---- what happens once in an item ---- */
 
+const char *
+kr_run_oom_words(struct kr_arena *arena, const struct kr_sandbox *sandbox, bool is_confirmed)
+{
+	char limit[KR_MEMORY_WORDS];
+
+	kr_memory_words(sandbox->resources.memory_bytes, limit);
+	return kr_arena_printf(arena, "%s killed by its memory limit of %s ('memory' of 'resources')",
+		is_confirmed ? "it was" : "it was most likely", limit);
+}
+
 static int
 set_up(struct kr_run_state *run, struct kr_error *err)
 {
@@ -35,7 +45,10 @@ set_up(struct kr_run_state *run, struct kr_error *err)
 	if (kr_session_exit_status(&job.end) == 0)
 		return kr_item_set_up(&run->host, &run->item, err);
 	kr_run_tell_network(run, &job);
-	if (job.end.signal)
+	if (job.oom)
+		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' failed: %s", run->repo->name,
+			kr_run_oom_words(run->arena, &run->repo->sandbox, job.oom_confirmed));
+	else if (job.end.signal)
 		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' was ended by signal %d", run->repo->name,
 			job.end.signal);
 	else
@@ -112,6 +125,8 @@ note_done(const struct kr_run_state *run, const struct kr_job *job)
 	done->has_session = true;
 	done->started = job->end.started;
 	done->signal = job->end.signal;
+	done->oom = job->oom;
+	done->oom_confirmed = job->oom_confirmed;
 	kr_session_left_words(&job->end, done->left_running);
 }
 

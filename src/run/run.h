@@ -29,7 +29,12 @@ struct kr_run_done {
 	/* Names of processes that still ran when the command had ended, "a, b and 3 more", escaped; "": none did. They were
 	 * ended. */
 	char left_running[KR_LEFT_WORDS];
+	/* LIM-02: its memory limit killed something of it. confirmed: by the kernel's or the runtime's own word. */
+	bool oom, oom_confirmed;
 };
+
+/* "it was killed by its memory limit of 512m ('memory' of resources)"; not confirmed: it was likely. */
+const char *kr_run_oom_words(struct kr_arena *arena, const struct kr_sandbox *sandbox, bool is_confirmed);
 
 /* An agent in place of a command: what is to be started is found in the item, when its policy is known (agent.c). */
 struct kr_run_agent {

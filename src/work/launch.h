@@ -36,6 +36,20 @@ const char *kr_work_instruction(struct kr_work *work, const struct kr_work_task 
 int kr_work_policy(struct kr_work *work, const struct kr_work_view *view, const struct kr_task *task, bool is_beside,
 	const struct kr_repo *repo, const struct kr_policy_layer **layers, struct kr_policy *out, struct kr_error *err);
 
+/* What is known of a session when it has ended. */
+struct kr_work_ran {
+	int status; /* of kr_run; -1: it refused, or failed */
+	const struct kr_run_done *done;
+	const char *message; /* with -1; "": none */
+	bool has_result;
+	const struct kr_policy_layer *walls; /* whose sandbox it had; NULL: none */
+};
+/*
+ * Pure. True: it never got to its work, so the item stops as a configuration error, and nothing tries again by itself: the
+ * launch was refused or failed, whatever stood in its way, or the memory limit killed it, and it left no result (LIM-02).
+ */
+bool kr_work_judge_launch(struct kr_arena *arena, const struct kr_work_ran *ran, struct kr_work_outcome *out);
+
 /* It does not start: config_error, for this reason. */
 void kr_work_refuse(struct kr_work_outcome *out, const char *reason);
 

@@ -289,12 +289,34 @@ note_agent(struct kr_work *work, const struct kr_work_task *t, const struct kr_w
 	out->seen = kr_work_see(work, launch->agent->harness->id, t->session);
 }
 
+bool
+kr_work_judge_launch(struct kr_arena *arena, const struct kr_work_ran *ran, struct kr_work_outcome *out)
+{
+	static const struct kr_sandbox none = { 0 };
+
+	if (ran->status < 0 || (!ran->done->started && ran->status >= 126)) {
+		kr_work_refuse(out, *ran->message ? kr_arena_dup(arena, ran->message)
+										  : kr_arena_printf(arena, "the command could not be started (%d)", ran->status));
+		return true;
+	}
+	if (!ran->done->oom || ran->has_result)
+		return false;
+	/* No repair would help: what it needs is more than it may have. */
+	kr_work_refuse(out,
+		kr_arena_printf(arena, "%s; raise it, or let the task need less, then 'kraft item retry'",
+			kr_run_oom_words(arena, ran->walls ? &ran->walls->sandbox : &none, ran->done->oom_confirmed)));
+	return true;
+}
+
 static int
 judge(struct kr_work *work, const struct kr_work_task *t, const struct running *r,
 	const struct kr_work_launch *launch, const struct report *report, struct kr_work_outcome *out,
 	struct kr_error *err)
 {
-	bool has_result = false;
+	struct kr_work_ran ran = { .status = report->status,
+		.done = &report->done,
+		.message = report->message,
+		.walls = launch->policy.sandbox };
 
 	if (t->put_back) {
 		out->wrote = kr_arena_dup(work->arena, report->done.wrote);
@@ -313,22 +335,18 @@ judge(struct kr_work *work, const struct kr_work_task *t, const struct running *
 		out->was_paused = true;
 		return 0;
 	}
-	if (report->status < 0 || (!report->done.started && report->status >= 126)) {
-		kr_work_refuse(out, *report->message ? kr_arena_dup(work->arena, report->message)
-											 : kr_arena_printf(work->arena,
-												   "the command could not be started (%d)", report->status));
-		return 0;
-	}
-	if (read_result(work, t->view->row.id, t->session, out, &has_result, err) < 0)
+	if (report->status >= 0 && read_result(work, t->view->row.id, t->session, out, &ran.has_result, err) < 0)
 		return -1;
-	if (!has_result && launch->agent)
+	if (kr_work_judge_launch(work->arena, &ran, out))
+		return 0;
+	if (!ran.has_result && launch->agent)
 		kr_work_judge_agent(work, t, launch, report->status, out);
-	else if (!has_result)
+	else if (!ran.has_result)
 		judge_exit(work, t, report, out);
 	if (launch->agent && !out->is_worth_another)
 		judge_left(work, report, out);
 	if (out->kind == KR_MARK_FAILED)
-		out->fingerprint = fingerprint(work, t, report, has_result ? out->reason : "", out->seen);
+		out->fingerprint = fingerprint(work, t, report, ran.has_result ? out->reason : "", out->seen);
 	return 0;
 }
 
