@@ -166,6 +166,7 @@ int kr_api_give_item(struct kr_api_call *call, struct kr_error *err);
 	X(items_archive)       \
 	X(gates_approve)       \
 	X(gates_reject)        \
+	X(gates_review)        \
 	X(gates_pause)         \
 	X(gates_resume)        \
 	X(gates_steer)         \

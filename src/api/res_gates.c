@@ -49,6 +49,26 @@ kr_api_gates_reject(struct kr_api_call *call, struct kr_error *err)
 }
 
 int
+kr_api_gates_review(struct kr_api_call *call, struct kr_error *err)
+{
+	const char *word = kr_api_text(call, "outcome"), *no_reply;
+	enum kr_outcome outcome;
+	struct kr_work_view v;
+
+	if (!kr_outcome_from_name(word, &outcome))
+		return kr_fail(err, KR_E_USAGE, "an outcome is approve, request-changes or comment");
+	if (kr_api_open(call, err) < 0 ||
+		kr_work_review(&call->work, call->param[0], outcome, kr_api_text(call, "summary"), &no_reply, err) < 0)
+		return -1;
+	if (outcome != KR_OUTCOME_COMMENT)
+		return go_on_and_give(call, err);
+	if (kr_work_look(&call->work, call->param[0], &v, err) < 0)
+		return -1;
+	call->json = kr_work_reviewed_json(&v, outcome, no_reply);
+	return 0;
+}
+
+int
 kr_api_gates_pause(struct kr_api_call *call, struct kr_error *err)
 {
 	if (kr_api_open(call, err) < 0 || kr_work_pause(&call->work, call->param[0], err) < 0)

@@ -47,6 +47,11 @@ FIELDS(approve_fields, NOTE, STAY);
 FIELDS(reject_fields,
 	{ "note", KR_API_STRING, true, 1, KR_API_TEXT_BYTES, "why; it leads the next agent's instruction" },
 	STAY);
+FIELDS(review_fields,
+	{ "outcome", KR_API_STRING, true, 1, KR_API_WORD_BYTES, "`approve`, `request-changes` or `comment`" },
+	{ "summary", KR_API_STRING, false, 1, KR_API_TEXT_BYTES,
+		"what is said on the whole; of a comment it begins a thread" },
+	STAY);
 FIELDS(resume_fields, STEER);
 FIELDS(steer_fields,
 	{ "text", KR_API_STRING, true, 1, KR_API_TEXT_BYTES, "it leads the next agent's instruction, once" });
@@ -104,6 +109,10 @@ const struct kr_api_route kr_api_routes[] = {
 	{ KR_METHOD_POST, ITEM "/gates/{gate}/reject", KR_API_PERSON,
 		"send it back from the gate that it waits at", reject_fields, 200, SHOWN,
 		"404; 409 it does not wait there", kr_api_gates_reject },
+	{ KR_METHOD_POST, ITEM "/review", KR_API_PERSON,
+		"review it at its gate, with the threads that are open", review_fields, 200,
+		SHOWN "; of a comment also reply_agent: whether an agent answers, else reply_agent_reason",
+		"404; 409 it waits at no gate", kr_api_gates_review },
 	{ KR_METHOD_POST, ITEM "/pause", KR_API_PERSON, "end what runs in it; waits until it has ended", NULL,
 		200, SHOWN, "404; 409 nobody is at it", kr_api_gates_pause },
 	{ KR_METHOD_POST, ITEM "/resume", KR_API_PERSON, "let it go on", resume_fields, 200, SHOWN,

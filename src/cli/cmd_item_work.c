@@ -368,13 +368,29 @@ const struct kr_command kr_cmd_item_escalate = {
 	.run = escalate,
 };
 
-enum { REVIEW_OUTCOME, REVIEW_SUMMARY, REVIEW_STAY };
+enum { REVIEW_OUTCOME, REVIEW_SUMMARY, REVIEW_STAY, REVIEW_JSON };
 static const struct kr_option review_options[] = {
 	[REVIEW_OUTCOME] = { "outcome", 0, "WORD", "approve, request-changes or comment" },
 	[REVIEW_SUMMARY] = { "summary", 0, "TEXT", "what is said on the whole; of a comment it begins a thread" },
 	[REVIEW_STAY] = { "no-start", 0, NULL, "do not go on in the background" },
+	[REVIEW_JSON] = { "json", 0, NULL, "print one JSON object: the item, and whether an agent answers" },
 	{ NULL },
 };
+
+static int
+tell_reviewed(struct call *c, enum kr_outcome outcome, const char *no_reply, struct kr_error *err)
+{
+	struct kr_work_view v;
+
+	if (!c->parsed->value[REVIEW_JSON]) {
+		if (no_reply)
+			fprintf(stderr, "kraft: nobody answers: %s\n", no_reply);
+		return tell(c, err);
+	}
+	return kr_work_look(&c->work, c->id, &v, err) < 0
+			   ? -1
+			   : kr_print_json(kr_work_reviewed_json(&v, outcome, no_reply), err);
+}
 
 static int
 review_here(struct call *c, enum kr_outcome outcome, struct kr_error *err)
@@ -383,11 +399,10 @@ review_here(struct call *c, enum kr_outcome outcome, struct kr_error *err)
 
 	if (kr_work_review(&c->work, c->id, outcome, c->parsed->value[REVIEW_SUMMARY], &no_reply, err) < 0)
 		return -1;
-	if (outcome != KR_OUTCOME_COMMENT)
-		return go_on(c, c->parsed->value[REVIEW_STAY] != NULL, err);
-	if (no_reply)
-		fprintf(stderr, "kraft: nobody answers: %s\n", no_reply);
-	return tell(c, err);
+	if (outcome != KR_OUTCOME_COMMENT && !c->parsed->value[REVIEW_STAY] &&
+		kr_work_go_on(&c->work, c->id, err) < 0)
+		return -1;
+	return tell_reviewed(c, outcome, no_reply, err);
 }
 
 static int

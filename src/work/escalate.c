@@ -204,3 +204,16 @@ kr_work_review(struct kr_work *work, const char *id, enum kr_outcome outcome, co
 	}
 	return comment(work, id, summary, review, no_reply, err);
 }
+
+json_t *
+kr_work_reviewed_json(const struct kr_work_view *v, enum kr_outcome outcome, const char *no_reply)
+{
+	json_t *json = kr_work_json(v);
+
+	if (outcome != KR_OUTCOME_COMMENT)
+		return json;
+	json_object_set_new(json, "reply_agent", json_boolean(!no_reply));
+	if (no_reply)
+		json_object_set_new(json, "reply_agent_reason", json_string(no_reply));
+	return json;
+}

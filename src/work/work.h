@@ -194,6 +194,8 @@ const char *kr_outcome_name(enum kr_outcome outcome);
  * no_reply then says why it does not, or is NULL. The item can go on after the others. */
 int kr_work_review(struct kr_work *work, const char *id, enum kr_outcome outcome, const char *summary,
 	const char **no_reply, struct kr_error *err);
+/* What a review answers: the item, and of a comment `reply_agent`: whether one answers, else why not. */
+json_t *kr_work_reviewed_json(const struct kr_work_view *view, enum kr_outcome outcome, const char *no_reply);
 
 /* ---- archive.c ---- */
 

@@ -121,7 +121,7 @@ def _(t):
                   "Cookie": "kraft_session=9999999999." + "0" * 64, "X-Kraft-Token": server.token, "X-Kraft-User": USER,
                   "X-HTTP-Method-Override": "GET", "Proxy-Authorization": "Bearer " + server.token}
         routes = [(m, p) for m, p in changes(server) if p != "/api/login"]
-        t.works(len(routes) == 16, "every change of the reference", routes)
+        t.works(len(routes) == 17, "every change of the reference", routes)
         for method, path in routes:
             path = path.replace("{id}", item).replace("{gate}", "review").replace("{thread}", "t0000000")
             for name, headers in (("none", {}), ("another", {"Authorization": "Bearer " + other}), ("a shorter one", {"Authorization": "Bearer " + server.token[:-1]}),
@@ -158,9 +158,9 @@ def _(t):
         item = file_one(server, autostart=True)
         settle(server, item, "needs you")
         begun = server.post("/api/work-items/%s/threads" % item, {"body": "look"}).json["id"]
-        bodies = {"reject": {"note": "no"}, "steer": {"text": "x"}, "comments": {"body": "x"}, "threads": {"body": "x"}}
+        bodies = {"reject": {"note": "no"}, "steer": {"text": "x"}, "comments": {"body": "x"}, "threads": {"body": "x"}, "review": {"outcome": "approve"}}
         person = [p for _, p in changes(server) if p not in ("/api/login", "/api/work-items")]
-        t.works(len(person) == 15, "all that is a person's", person)
+        t.works(len(person) == 16, "all that is a person's", person)
         before = server.get("/api/work-items/" + item).json
         for path in person:
             path = path.replace("{id}", item).replace("{gate}", "review").replace("{thread}", begun)
@@ -492,6 +492,13 @@ def _(t):
                 server.post(under + "/reopen").json["state"] == "open" and server.post(under + "/resolve").status == 200, "said, settled, reopened, settled")
         t.works(server.post("/api/threads/t0000000/resolve").status == 404 and server.get(at + "/threads?open=1").json == [], "no such thread; none is open")
         same(at + "/threads", "view", "threads", "--json", item)
+        t.works(server.post(at + "/review", {"outcome": "fine"}).status == 422 and server.post(at + "/review", {"outcome": "comment"}).status == 422,
+                "a review needs an outcome, and a comment something to answer")
+        commented = server.post(at + "/review", {"outcome": "comment", "summary": "why?"})
+        t.works(commented.status == 200 and commented.json["reply_agent"] is False and "has no agent" in commented.json["reply_agent_reason"] and
+                commented.json["pending_gate"] == "review", "a comment, and nobody to answer it", commented)
+        asked = server.get(at + "/threads?open=1").json
+        t.works([c["body"] for x in asked for c in x["comments"]] == ["why?"] and server.post("/api/threads/%s/resolve" % asked[0]["id"]).status == 200, "its thread", asked)
         t.works(server.post(at + "/gates/review/reject").status == 422, "a rejection says why")
         back = server.post(at + "/gates/review/reject", {"note": "again", "no_start": True})
         t.works(back.status == 200 and back.json["status"] == "paused" and back.json["steer"] == "again" and back.json["node"] == "work", "sent back", back)

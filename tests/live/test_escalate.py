@@ -396,6 +396,31 @@ def _(t):
     t.control("loose" in os.listdir(tree), "and goes on", home.paths(killed))
 
 
+@promise("CHN-11 ITM-03", "in an open network nobody answers a review: reply_agent is false, and the event says why")
+def _(t):
+    home = Desk()
+    reply = "for id in $(kraft view threads --open | tr '{' '\\n' | sed -n 's/.*\"id\": *\"\\(t[0-9a-f]*\\)\".*/\\1/p'); do kraft item reply $id --body fine --claim answered; done"
+    chain = home.chain("r", node("work", task("a", "true")), GATE)
+    item = home.create("review me", "--chain", chain, worker=agent(reply=reply))
+    home.kraft("item", "start", item)
+    answered = json.loads(home.kraft("item", "review", "--json", item, "--outcome", "comment", "--summary", "why?").out)
+    t.control(answered["reply_agent"] is True and "reply_agent_reason" not in answered, "with a network policy an agent answers", answered)
+    home.done(item)
+    threads = json.loads(home.kraft("view", "threads", "--json", item).out)
+    t.control([c["body"] for x in threads for c in x["comments"]] == ["why?", "fine"], "and it does", threads)
+    home.configure(sandbox={"kind": "docker", "image": "none.example/none", "network": {}, "unrestricted_network": True})
+    sessions = len(home.show(item)["sessions"])
+    said = home.kraft("item", "review", item, "--outcome", "comment", "--summary", "and now?")
+    t.attack(said.code == 0 and "nobody answers: an agent answers by 'kraft item reply', which does not work" in said.err and
+             "unrestricted_network" in said.err, "nobody answers, and it says so", said)
+    told = json.loads(home.kraft("item", "review", "--json", item, "--outcome", "comment").out)
+    t.attack(told["reply_agent"] is False and "unrestricted_network" in told["reply_agent_reason"], "for a program", told)
+    skipped = home.data(item, "reply_agent_skipped")
+    t.works(len(skipped) == 2 and skipped[0]["gate"] == "review" and "unrestricted_network" in skipped[0]["reason"], "the event", skipped)
+    t.attack(len(home.show(item)["sessions"]) == sessions, "no session was made", home.show(item)["sessions"])
+    t.works(home.status(item) == ("needs you", "review", "gate"), "the item stays at its gate", home.status(item))
+
+
 @promise("ITM-05", "with a server a turn begins by it, and what a killed host left is settled by it")
 def _(t):
     home = Desk()
