@@ -10,6 +10,68 @@ string_or_null(const char *text)
 	return text ? json_string(text) : json_null();
 }
 
+json_t *
+kr_strings_json(const struct kr_strs *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->n; i++)
+		json_array_append_new(array, json_string(list->v[i]));
+	return array;
+}
+
+/* ---- sandboxes ---- */
+
+static json_t *
+network_json(const struct kr_network *network)
+{
+	json_t *object = json_object();
+
+	for (int phase = 0; phase < KR_PHASE_COUNT; phase++)
+		if (network->phase_is_set[phase])
+			json_object_set_new(object, kr_phase_name((enum kr_phase)phase),
+				json_pack("{s:o, s:o}", "allow", kr_strings_json(&network->phase[phase].allow), "deny",
+					kr_strings_json(&network->phase[phase].deny)));
+	return object;
+}
+
+static json_t *
+resources_json(const struct kr_resources *resources)
+{
+	json_t *object = json_object();
+	char memory[KR_MEMORY_WORDS];
+
+	if (resources->cpu > 0)
+		json_object_set_new(object, "cpu", json_real(resources->cpu));
+	kr_memory_words(resources->memory_bytes, memory);
+	if (resources->memory_bytes)
+		json_object_set_new(object, "memory", json_string(memory));
+	if (resources->pids)
+		json_object_set_new(object, "pids", json_integer((json_int_t)resources->pids));
+	return object;
+}
+
+json_t *
+kr_sandbox_json(const struct kr_sandbox *sandbox)
+{
+	json_t *object = json_pack("{s:s, s:s*, s:s*, s:s*}", "kind", kr_sandbox_kind_name(sandbox->kind), "image",
+		sandbox->image, "runtime", sandbox->runtime, "kit", sandbox->kit);
+	json_t *expose = json_array();
+
+	if (sandbox->network.is_set)
+		json_object_set_new(object, "network", network_json(&sandbox->network));
+	if (sandbox->unrestricted_network)
+		json_object_set_new(object, "unrestricted_network", json_true());
+	if (sandbox->has_resources)
+		json_object_set_new(object, "resources", resources_json(&sandbox->resources));
+	for (size_t i = 0; i < sandbox->expose_count; i++)
+		json_array_append_new(expose, json_string(sandbox->expose[i].text));
+	if (sandbox->expose_count)
+		json_object_set(object, "expose", expose);
+	json_decref(expose);
+	return object;
+}
+
 /* ---- repositories ---- */
 
 json_t *
@@ -17,10 +79,10 @@ kr_repo_json(const struct kr_repo *repo)
 {
 	const bool has_sandbox = repo->sandbox.kind != KR_SANDBOX_NONE;
 
-	return json_pack("{s:s, s:s?, s:s, s:i, s:b, s:b, s:s?, s:s?, s:s?}", "name", repo->name, "id", repo->id,
+	return json_pack("{s:s, s:s?, s:s, s:i, s:b, s:b, s:s?, s:s?, s:o}", "name", repo->name, "id", repo->id,
 		"path", repo->path, "line", (int)repo->mark.line, "present", access(repo->path, F_OK) == 0, "enabled",
 		(int)repo->enabled, "setup_command", repo->setup_command, "test_command", repo->test_command,
-		"sandbox", has_sandbox ? kr_sandbox_kind_name(repo->sandbox.kind) : NULL);
+		"sandbox", has_sandbox ? kr_sandbox_json(&repo->sandbox) : json_null());
 }
 
 json_t *

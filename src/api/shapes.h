@@ -8,6 +8,9 @@
 
 /* {"code", "message", "hint", "line", "column"}: why a file does not load. */
 json_t *kr_error_json(const struct kr_error *err);
+json_t *kr_strings_json(const struct kr_strs *list);
+/* What it says, under its keys' names. */
+json_t *kr_sandbox_json(const struct kr_sandbox *sandbox);
 json_t *kr_repo_json(const struct kr_repo *repo);
 /* {"file", "repos", "warnings"} */
 json_t *kr_repos_json(const struct kr_repos *repos);

@@ -47,7 +47,6 @@ extern const struct kr_command *const kr_commands[]; /* NULL-terminated */
 struct json_t;
 /* For programs: indented, on stdout. Takes it; NULL is out of memory. */
 int kr_print_json(struct json_t *json, struct kr_error *err);
-struct json_t *kr_strings_json(const struct kr_strs *list);
 /* A text from a file for a terminal: control bytes and what is no UTF-8 as \xNN (kr_text_escape). */
 const char *kr_shown(struct kr_arena *arena, const char *text);
 

@@ -38,7 +38,7 @@ string_or_null(const char *text)
 static json_t *
 sandbox_json(const struct kr_policy_layer *layer)
 {
-	return layer->sandbox_is_false ? json_false() : json_string(kr_sandbox_kind_name(layer->sandbox.kind));
+	return layer->sandbox_is_false ? json_false() : kr_sandbox_json(&layer->sandbox);
 }
 
 /* What the layer says, under its keys' names; {} when it says nothing. */

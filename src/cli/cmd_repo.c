@@ -220,10 +220,11 @@ replace(const struct target *target, const struct kr_buf *new, struct kr_error *
 
 /* ---- connect ---- */
 
-enum { CONNECT_SETUP, CONNECT_TEST, CONNECT_DRY_RUN };
+enum { CONNECT_SETUP, CONNECT_TEST, CONNECT_IMAGE, CONNECT_DRY_RUN };
 static const struct kr_option connect_options[] = {
 	[CONNECT_SETUP] = { "setup", 0, "CMD", "the setup command, in place of what is found; '' for none" },
 	[CONNECT_TEST] = { "test", 0, "CMD", "the test command, in place of what is found; '' for none" },
+	[CONNECT_IMAGE] = { "image", 0, "IMAGE", "workers run in containers of this image, by docker or podman" },
 	[CONNECT_DRY_RUN] = { "dry-run", 'n', NULL, "show the entry, write nothing" },
 	{ 0 },
 };
@@ -250,7 +251,7 @@ add_hosts(struct kr_buf *buf, const struct kr_strs *hosts)
 /* The walls are written out, so that a person sees what to change: hosts that the setup needs, none at run
  * time. */
 static const char *
-entry_text(struct kr_arena *arena, const char *root, const struct kr_detected *detected)
+entry_text(struct kr_arena *arena, const char *root, const struct kr_detected *detected, const char *image)
 {
 	struct kr_buf buf = KR_BUF(64 << 10);
 	const char *text;
@@ -258,7 +259,11 @@ entry_text(struct kr_arena *arena, const char *root, const struct kr_detected *d
 	add_line(&buf, "path", root);
 	add_line(&buf, "setup_command", detected->setup_command);
 	add_line(&buf, "test_command", detected->test_command);
-	kr_buf_adds(&buf, "sandbox:\n  kind: os\n  network:\n    install: {allow: [");
+	kr_buf_addf(&buf, "sandbox:\n  kind: %s\n", image ? "docker" : "os");
+	if (image)
+		kr_buf_adds(&buf, "  ");
+	add_line(&buf, "image", image);
+	kr_buf_adds(&buf, "  network:\n    install: {allow: [");
 	add_hosts(&buf, &detected->install_hosts);
 	kr_buf_adds(&buf, "]}\n    runtime: {allow: []}\n");
 	text = buf.overflow ? NULL : kr_arena_dup(arena, buf.data);
@@ -301,10 +306,12 @@ print_proposal(struct kr_arena *arena, const struct kr_detected *detected)
 }
 
 static void
-print_next(struct kr_arena *arena, const struct kr_detected *detected)
+print_next(struct kr_arena *arena, const struct kr_detected *detected, const char *image)
 {
 	const char *test = detected->test_command;
 
+	if (image)
+		printf("the image has to hold sh, git, CA certificates and the programs of the agents; 'kraft admin doctor' looks at the runtime\n");
 	printf("next: kraft run -- %s\n", test && *test ? kr_shown(arena, test) : "COMMAND");
 }
 
@@ -384,7 +391,7 @@ connect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_er
 		detected.setup_command = parsed->value[CONNECT_SETUP];
 	if (parsed->value[CONNECT_TEST])
 		detected.test_command = parsed->value[CONNECT_TEST];
-	entry = entry_text(arena, checkout.root, &detected);
+	entry = entry_text(arena, checkout.root, &detected, parsed->value[CONNECT_IMAGE]);
 	if (!entry)
 		return kr_fail(err, KR_E_LIMIT, "the commands are too long for an entry");
 	if ((dry ? dry_run_entry(&c, entry) : write_entry(&c, entry)) < 0)
@@ -394,7 +401,7 @@ connect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_er
 	print_entry(arena, entry);
 	print_proposal(arena, &detected);
 	if (!dry)
-		print_next(arena, &detected);
+		print_next(arena, &detected, parsed->value[CONNECT_IMAGE]);
 	return 0;
 }
 
@@ -406,7 +413,7 @@ const struct kr_command kr_cmd_repo_connect = {
 			"the setup and\n"
 			"test commands that its files suggest and the walls around its workers: kind os, the hosts that "
 			"the setup\n"
-			"needs, and no host at run time. Comments and layout of the file stay as they are. A checkout "
+			"needs, and no host at run time; with --image kind docker. Comments and layout of the file stay as they are. A checkout "
 			"that is\n"
 			"connected already is left alone.\n",
 	.options = connect_options,
@@ -422,10 +429,16 @@ static const struct kr_option list_options[] = {
 	{ 0 },
 };
 
+/* "os", "docker debian:12" */
 static const char *
-sandbox_words(const struct kr_repo *repo)
+sandbox_words(struct kr_arena *arena, const struct kr_repo *repo)
 {
-	return repo->sandbox.kind == KR_SANDBOX_NONE ? "-" : kr_sandbox_kind_name(repo->sandbox.kind);
+	const struct kr_sandbox *sandbox = &repo->sandbox;
+
+	if (sandbox->kind == KR_SANDBOX_NONE)
+		return "-";
+	return sandbox->image ? kr_arena_printf(arena, "%s %s", kr_sandbox_kind_name(sandbox->kind), kr_shown(arena, sandbox->image))
+						  : kr_sandbox_kind_name(sandbox->kind);
 }
 
 static const char *
@@ -441,7 +454,7 @@ print_table(struct context *c)
 
 	for (size_t i = 0; i < c->repos->repo_count; i++) {
 		const struct kr_repo *repo = &c->repos->repo[i];
-		const char *cell[3] = { kr_shown(c->arena, repo->name), sandbox_words(repo),
+		const char *cell[3] = { kr_shown(c->arena, repo->name), sandbox_words(c->arena, repo),
 			command_words(c->arena, repo->test_command) };
 
 		for (int k = 0; k < 3; k++)
@@ -453,7 +466,7 @@ print_table(struct context *c)
 		const struct kr_repo *repo = &c->repos->repo[i];
 
 		printf("%-*s  %-*s  %-*s  %s%s\n", width[0], kr_shown(c->arena, repo->name), width[1],
-			sandbox_words(repo), width[2], command_words(c->arena, repo->test_command),
+			sandbox_words(c->arena, repo), width[2], command_words(c->arena, repo->test_command),
 			kr_shown(c->arena, repo->path), access(repo->path, F_OK) == 0 ? "" : " (missing)");
 	}
 }

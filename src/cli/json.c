@@ -16,16 +16,6 @@ kr_print_json(json_t *json, struct kr_error *err)
 	return puts(text) < 0 ? kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot write") : 0;
 }
 
-json_t *
-kr_strings_json(const struct kr_strs *list)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(array, json_string(list->v[i]));
-	return array;
-}
-
 const char *
 kr_shown(struct kr_arena *arena, const char *text)
 {

@@ -275,6 +275,15 @@ def _(t):
     left = read(home.config_dir + "/repos.yaml")
     t.works("# my comment" in left and second not in left and home.repo in left, "the rest survives", left)
     t.works(home.run("echo", "ran", cwd=second).code != 0, "a disconnected repository does not run")
+    none = home.kraft("repo", "connect", "--image", "", second)
+    t.works(none.code == 3 and "image" in none.err and read(home.config_dir + "/repos.yaml") == left, "an empty image is none", none)
+    odd = "registry.example:5000/team/agent@sha256:" + "0" * 64
+    image = home.kraft("repo", "connect", "--image", odd, second)
+    entry = [r for r in json.loads(home.kraft("repo", "list", "--json").out)["repos"] if r["path"] == second]
+    t.works(image.code == 0 and [r["sandbox"] for r in entry] == [{"kind": "docker", "image": odd, "network": {phase: {"allow": [], "deny": []} for phase in ("install", "runtime")}}],
+            "with an image: kind docker", image, entry)
+    t.works("docker " + odd in home.kraft("repo", "list").out, "and the list has it", home.kraft("repo", "list"))
+    t.works(json.loads(home.kraft("repo", "path", "--json", ".").out)["sandbox"]["kind"] == "os", "the other is of kind os")
 
 
 if __name__ == "__main__":
