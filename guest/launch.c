@@ -571,16 +571,25 @@ serve(struct kg_launch *launch)
 	}
 }
 
-/* Reads what the init still said, in the room that kraft leaves. */
+/*
+ * Reads what the init still said, in the room that kraft leaves. A kraft that does not read at all is given
+ * up: how it ended stands in the exit file then, which needs the init's last word.
+ */
 static void
 last_words(struct kg_launch *launch)
 {
-	struct pollfd control = { .fd = launch->control, .events = POLLOUT };
+	for (;;) {
+		struct pollfd control = { .fd = launch->control, .events = POLLOUT };
 
-	while (!launch->deaf && queue_has_room(launch) && hear_init(launch))
-		;
-	while (launch->control >= 0 && launch->queued && poll(&control, 1, LAST_WORDS_MS) == 1)
-		flush_queue(launch);
+		while (!launch->deaf && queue_has_room(launch) && hear_init(launch))
+			;
+		if (!launch->queued)
+			return;
+		if (poll(&control, 1, LAST_WORDS_MS) == 1)
+			flush_queue(launch);
+		else
+			drop_control(launch);
+	}
 }
 
 int
