@@ -40,6 +40,14 @@ openssl          cmd:openssl
 curl             cmd:curl
 wget             cmd:wget
 ca-certificates  file:/etc/ssl/certs/ca-certificates.crt
+docker.io        file:/usr/sbin/dockerd
+runc             file:/usr/sbin/runc
+podman           file:/usr/bin/podman
+uidmap           file:/usr/bin/newuidmap
+slirp4netns      file:/usr/bin/slirp4netns
+busybox-static   file:/bin/busybox
+debootstrap      file:/usr/sbin/debootstrap
+docker-registry  file:/usr/bin/docker-registry
 '
 kr_packages_lint='
 clang-format     cmd:clang-format
@@ -82,6 +90,36 @@ kr_agents() {
 		$kr_agents_list
 	END
 	chmod -R go+rX "$KRAFT_AGENTS"
+}
+
+# kr_runtimes WORK USER: starts the container runtimes of the tests (tests/runtimes) in the background; they end with this
+# shell. kr_runtimes_wait comes before the tests, and is 1 where there are none: those tests then say so.
+kr_runtimes() {
+	KRAFT_RUNTIMES_FILE=$1/runtimes/runtimes.json
+	export KRAFT_RUNTIMES_FILE
+	kr_runtimes_sudo=
+	[ "$(id -u)" = 0 ] || kr_runtimes_sudo="sudo -n"
+	# shellcheck disable=SC2086 # words or nothing
+	$kr_runtimes_sudo "$kr_root/tests/runtimes" serve --work "$1" --user "$2" ${KRAFT_AGENTS:+--agents "$KRAFT_AGENTS"} --for $$ \
+		>"$kr_log.runtimes" 2>&1 </dev/null &
+	kr_runtimes_pid=$!
+}
+
+kr_runtimes_wait() {
+	while ! grep -q '^told in' "$kr_log.runtimes"; do
+		if ! kill -0 "$kr_runtimes_pid" 2>/dev/null; then
+			sed 's/^/  | /' "$kr_log.runtimes"
+			grep -q 'another one serves' "$kr_log.runtimes" && [ -r "$KRAFT_RUNTIMES_FILE" ]
+			return
+		fi
+		sleep 0.2
+	done
+	sed 's/^/  /' "$kr_log.runtimes"
+}
+
+kr_runtimes_end() {
+	# shellcheck disable=SC2086,SC2015 # words or nothing; that it has ended already is fine
+	$kr_runtimes_sudo kill "$kr_runtimes_pid" 2>/dev/null && wait "$kr_runtimes_pid" || true
 }
 
 kr_say() {

@@ -93,6 +93,7 @@ mount -t overlay -o "lowerdir=$base,upperdir=$layer/over/up,workdir=$layer/over/
 cd "$layer/root"
 mount -t proc proc proc
 mount -t sysfs -o ro sysfs sys
+[ ! -d /sys/fs/cgroup ] || mount --rbind /sys/fs/cgroup sys/fs/cgroup
 mount -t tmpfs -o mode=755 dev dev
 for node in null zero full random urandom tty; do
 	: >dev/$node

@@ -43,6 +43,8 @@ class Desk(AgentOffice):
         bin = "%s/%s/node_modules/.bin" % (AGENTS, which)
         if not os.access(bin + "/claude", os.X_OK):
             raise Skipped("there is no '%s/claude': ./check --agents installs it" % bin)
+        if RUNTIME:
+            entry["image"] = runtimelive.image("agents")
         super().__init__(sandbox={"network": {"runtime": {"allow": list(runtime), "deny": list(deny)}}}, **entry)
         self.extra_env = {"PATH": bin + ":/usr/bin:/bin", "ANTHROPIC_API_KEY": token, "SSL_CERT_FILE": lab.ca, "NODE_EXTRA_CA_CERTS": lab.ca}
         if layer is not None:

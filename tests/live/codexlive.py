@@ -56,6 +56,8 @@ class Desk(AgentOffice):
     def __init__(self, *steps, layer=None, runtime=(), deny=(), model=PLAIN, wrap=None, env=None, ask=False, **entry):
         program = native()
         entry.setdefault("env_passthrough", ["CODEX_API_KEY"])
+        if RUNTIME:
+            entry["image"] = runtimelive.image("agents")
         super().__init__(sandbox={"network": {"runtime": {"allow": list(runtime), "deny": list(deny)}}},
                          expose=entry.pop("expose", []) + [PACKAGE], **entry)
         self.bin = os.path.dirname(program)

@@ -30,6 +30,9 @@ import time
 import traceback
 import uuid
 
+import again as _again
+import runtimelive
+
 BUILD = os.environ.get("KRAFT_BUILD") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build")
 BUILD = os.path.abspath(BUILD)
 KRAFT = os.path.join(BUILD, "kraft")
@@ -42,6 +45,11 @@ USER = pwd.getpwuid(os.getuid()).pw_name
 
 # A kraft built with sanitizers runs these tests as well; under strace or with a preloaded library it needs telling.
 TRACED = {"ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}
+
+try:
+    RUNTIME, ABSENT = runtimelive.find(runtimelive.WANTED) if runtimelive.WANTED else None, None
+except runtimelive.Absent as why:
+    RUNTIME, ABSENT = None, str(why)
 
 CREDENTIAL_NAMES = ["credentials.toml", "credentials", ".npmrc", ".netrc", ".pypirc", ".git-credentials"]
 
@@ -250,10 +258,12 @@ def git(where, *words, **options):
 class Home:
     """A home with a repository in it, a KRAFT_HOME and its configuration.
 
-    name: of the directory below the temporary one; odd names test quoting. repo: its path below the home.
+    name: of the directory below the temporary one; odd names test quoting. repo: its path below the home. runtime: one of
+    runtimelive's, for a sandbox of `kind: docker`; without it, what KRAFT_TEST_RUNTIME says, which is mostly the OS sandbox.
     """
 
-    def __init__(self, name="home", repo="code/sample", kraft_home=".kraft", make_repo=True, **entry):
+    def __init__(self, name="home", repo="code/sample", kraft_home=".kraft", make_repo=True, runtime=None, image=None, **entry):
+        self.runtime, self.image = runtime or RUNTIME, image or runtimelive.IMAGE
         self.root = os.path.realpath(tempfile.mkdtemp(prefix="kraft-live-"))
         _homes.append(self)
         self.home = os.path.join(self.root, name)
@@ -292,10 +302,13 @@ class Home:
     def entry(self, **keys):
         """An entry of repos.yaml as JSON, which is YAML: every key is quoted, every string escaped."""
         sandbox = {"kind": "os", "network": {"runtime": {"allow": ["example.com"]}}}
-        if keys.get("expose"):
-            sandbox["expose"] = keys.pop("expose")
-        keys.pop("expose", None)
+        exposed = keys.pop("expose", None)
+        if self.runtime:
+            sandbox.update(kind="docker", image=self.image)
+        elif exposed:
+            sandbox["expose"] = exposed
         sandbox.update(keys.pop("sandbox", {}))
+        sandbox = {k: v for k, v in sandbox.items() if v is not None}
         entry = {"path": self.repo, "setup_command": "", "test_command": "true", "sandbox": sandbox}
         entry.update(keys)
         return {k: v for k, v in entry.items() if v is not None}
@@ -304,6 +317,8 @@ class Home:
         if text is None:
             text = "repos:\n  - " + json.dumps(self.entry(**keys)) + "\n"
         write(os.path.join(self.config_dir, "repos.yaml"), text, 0o600)
+        if self.runtime and not os.path.exists(self.config_dir + "/sandbox.yaml"):
+            write(self.config_dir + "/sandbox.yaml", json.dumps({"cli": self.runtime.cli}), 0o600)
         return self
 
     # -- running --
@@ -311,7 +326,7 @@ class Home:
     def env(self, **more):
         env = {"HOME": self.home, "KRAFT_HOME": self.kraft_home, "PATH": "/usr/bin:/bin", "USER": USER,
                "LOGNAME": USER, "LANG": "C.UTF-8"}
-        for source in (self.extra_env, more):
+        for source in (self.runtime.env if self.runtime else {}, self.extra_env, more):
             for key, value in source.items():
                 if value is None:
                     env.pop(key, None)
@@ -373,7 +388,12 @@ class Home:
         return self.host(PROBE, *words, **more)
 
     def bare(self, *command, without=(), more=(), bind=(), ro=(), **options):
-        """A bare bubblewrap with a view like kraft's. `without`: options to leave out; `more`: words to add."""
+        """A bare bubblewrap with a view like kraft's. `without`: options to leave out; `more`: words to add.
+
+        In a container: the runtime's own run of the same image, with none of kraft's options."""
+        if self.runtime:
+            code, out, err = self.runtime.call(*self.runtime.bare(*command, image=self.image, flags=more, mounts=[self.repo, *bind, *ro], cwd=self.repo), ok=False)
+            return Result(code, out.encode(), err.encode())
         parts = [["--unshare-all"], ["--unshare-user"], ["--disable-userns"], ["--die-with-parent"],
                  ["--new-session"], ["--ro-bind", "/usr", "/usr"], ["--ro-bind", "/etc", "/etc"],
                  ["--symlink", "usr/bin", "/bin"], ["--symlink", "usr/lib", "/lib"],
@@ -620,7 +640,7 @@ def _run_one(test):
         if missing:
             return "not ok", "the test lacks: " + ", ".join(sorted(missing))
         return "ok", None
-    except Skipped as why:
+    except (Skipped, runtimelive.Absent) as why:
         return ("not ok", "skipped: %s" % why) if MUST_WORK else ("skip", str(why))
     except Failed as why:
         return "not ok", str(why)
@@ -637,12 +657,18 @@ def main():
         if not os.access(needed, os.X_OK):
             print("Bail out! KRAFT_BUILD lacks " + needed)
             sys.exit(1)
+    if ABSENT:
+        print("1..0 # skip " + ABSENT)
+        return
     os.umask(0o022)
     for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # by nohup, or a shell's "&": it would be inherited
         if signal.getsignal(ignored) == signal.SIG_IGN:
             signal.signal(ignored, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the temporary homes are removed
     chosen = [t for t in _tests if not sys.argv[1:] or any(w in t.ids + " " + t.name for w in sys.argv[1:])]
+    if RUNTIME and not sys.argv[1:]:
+        file = os.path.basename(sys.argv[0])[len("test_"):-len(".py")]
+        chosen = [t for t in chosen if _again.runs_here(file, RUNTIME.name, t.ids + " " + t.name)]
     print("1..%d" % len(chosen), flush=True)
     failed = 0
     for i, test in enumerate(chosen, 1):
