@@ -127,6 +127,8 @@ check_kind(const struct kr_request *request, struct kr_error *err)
 		return 0;
 	if (kind == KR_SANDBOX_DOCKER && check_network(request, err) < 0)
 		return -1;
+	if (kind == KR_SANDBOX_DOCKER && request->container)
+		return 0;
 	if (kind != KR_SANDBOX_NONE)
 		return kr_fail(
 			err, KR_E_UNSUPPORTED, "kind: %s is not built into this kraft", kr_sandbox_kind_name(kind));
@@ -171,148 +173,6 @@ add_system(struct kr_build *b)
 		if (kr_fs_resolve(b->host->fs, b->arena, directories[i], &entry, NULL) && entry.type == KR_FS_DIR)
 			kr_strs_add(b->arena, &b->system_dirs, directories[i]);
 	}
-}
-
-static void
-show_own(struct kr_build *b, const char *path, const char *source, bool writable, const char *because)
-{
-	kr_build_show(b, (struct kr_show){ .path = path,
-						 .source = source,
-						 .writable = writable,
-						 .ours = true,
-						 .check = KR_CHECK_SYSTEM,
-						 .because = because });
-}
-
-static bool
-is_own(const struct kr_build *b, const char *path)
-{
-	for (size_t i = 0; i < b->show_count; i++)
-		if (b->shows[i].ours && strcmp(b->shows[i].path, path) == 0)
-			return true;
-	return false;
-}
-
-/* Read-only; two repositories may borrow from one. */
-static void
-show_once(struct kr_build *b, const char *path, const char *because)
-{
-	if (!is_own(b, path))
-		show_own(b, path, path, false, because);
-}
-
-/*
- * REF-01. The worker's git is its own, but for the file through which it finds the repository's objects: that one, and
- * each directory on the way to it, is a mount, so none can be renamed and another put in its place. `.git` of the
- * worktree is covered for the same reason: who calls git there later, outside, must not be led elsewhere (GIT-04).
- */
-static void
-add_tree(struct kr_build *b, const struct kr_plan_git *git)
-{
-	const char *worktree = git->worktree ? git->worktree : b->request->worktree;
-	const char *objects = kr_path_join(b->arena, git->dir, "objects");
-	const char *info = kr_path_join(b->arena, git->dir, "objects/info");
-	const char *alternates = kr_path_join(b->arena, git->dir, "objects/info/alternates");
-
-	show_own(b, git->dir, git->dir, true, "the item's own git directory");
-	show_own(b, objects, objects, true, "its objects; a mount, so that it stays in its place");
-	show_own(b, info, info, true, "a mount, so that it stays in its place");
-	show_own(b, alternates, alternates, false, "names the repository's objects");
-	show_once(b, git->objects, "the repository's objects");
-	for (size_t i = 0; i < git->borrowed.n; i++)
-		show_once(b, git->borrowed.v[i], "objects that the repository borrows");
-	if (git->lfs)
-		show_once(b, git->lfs, "the repository's large files");
-	show_own(b, kr_path_join(b->arena, worktree, ".git"), git->git_file, false,
-		"leads to the item's own git directory");
-}
-
-/* REF-06, GIT-22: whoever could rename a directory on the way to a member could put another one in its place. */
-static void
-add_places(struct kr_build *b, const struct kr_plan_git *git)
-{
-	for (size_t i = 0; i < git->place_count; i++) {
-		const struct kr_plan_place *place = &git->places[i];
-
-		if (is_own(b, place->path))
-			continue; /* on the way to two members */
-		kr_build_show(b, (struct kr_show){ .path = place->path,
-							 .source = place->path,
-							 .writable = true,
-							 .ours = true,
-							 .check = KR_CHECK_SYSTEM,
-							 .device = place->device,
-							 .inode = place->inode,
-							 .because = i + 1 == git->place_count ? "a member; a mount, so that it stays in its place"
-																  : "a mount, so that it stays in its place" });
-	}
-}
-
-static void
-add_git(struct kr_build *b)
-{
-	for (const struct kr_plan_git *git = b->request->git; git; git = git->next) {
-		add_places(b, git);
-		add_tree(b, git);
-	}
-}
-
-/* A mount, so that what an earlier session put into the place of what is kept is not taken for it. */
-static void
-add_config_dir(struct kr_build *b, const struct kr_plan_agent *agent)
-{
-	show_own(b, agent->config_dir, agent->config_dir, true, "the agent's own directory, of this session alone");
-	for (size_t i = 0; i < agent->kept_count; i++) {
-		const struct kr_plan_place *kept = &agent->kept[i];
-
-		kr_build_show(b, (struct kr_show){ .path = kr_path_join(b->arena, agent->config_dir, kr_path_basename(kept->path)),
-							 .source = kept->path,
-							 .writable = true,
-							 .ours = true,
-							 .check = KR_CHECK_SYSTEM,
-							 .device = kept->device,
-							 .inode = kept->inode,
-							 .because = "kept for the agent's next session" });
-	}
-}
-
-static const char *
-channel_because(const struct kr_build *b)
-{
-	const struct kr_plan_agent *agent = b->request->is_short_run ? NULL : b->request->agent;
-	const char *because = "the session's channel to kraft";
-
-	for (size_t i = 0; agent && i < agent->files->n; i++)
-		because = kr_arena_printf(
-			b->arena, "%s%s%s", because, i ? ", " : ", and the agent's settings: ", agent->files->v[i]);
-	return because;
-}
-
-const char *
-kr_build_result_path(const struct kr_build *b)
-{
-	const struct kr_request *r = b->request;
-
-	return r->agent && !r->is_short_run ? KR_AGENT_RESULT : r->result_file;
-}
-
-/* OS-MNT-04, -05, -07 to -09 */
-static void
-add_own(struct kr_build *b)
-{
-	const struct kr_request *r = b->request;
-
-	show_own(
-		b, "/opt/kraft", b->host->guest_dir, false, "kraft's init, and the kraft command for the worker");
-	show_own(b, r->results_dir, r->results_dir, false, "the item's results");
-	show_own(b, kr_build_result_path(b), r->result_file, true, "this session's result");
-	show_own(b, r->channel_dir, r->channel_dir, false, channel_because(b));
-	show_own(b, r->home, r->home, true, "the item's home, HOME inside");
-	show_own(b, r->worktree, r->worktree, true, "the worktree");
-	if (r->git)
-		add_git(b);
-	if (r->agent && !r->is_short_run && r->agent->config_dir)
-		add_config_dir(b, r->agent);
 }
 
 /* An error about one entry of `expose`, with its place in repos.yaml. */
@@ -536,8 +396,8 @@ is_covered(const struct kr_build *b, const struct kr_show *show, size_t kept)
 }
 
 /* Sorted, a place that covers another one stands before it. */
-static void
-merge(struct kr_build *b)
+void
+kr_build_merge(struct kr_build *b)
 {
 	size_t kept = 0;
 
@@ -559,8 +419,8 @@ in_a_show(const struct kr_build *b, const char *path)
 
 /* ---- 4. steps ---- */
 
-static void
-step(struct kr_build *b, struct kr_step s)
+void
+kr_build_step(struct kr_build *b, struct kr_step s)
 {
 	b->plan->steps[b->plan->step_count++] = s;
 }
@@ -578,10 +438,10 @@ step_system(struct kr_build *b)
 		const char *real = kr_fs_resolve(fs, b->arena, path, &entry, NULL);
 
 		if (text && kr_path_is_within(real, "/usr"))
-			step(b, (struct kr_step){
+			kr_build_step(b, (struct kr_step){
 						KR_STEP_LINK, .path = path, .source = text, .because = "a link on the host too" });
 		else
-			step(b, (struct kr_step){ KR_STEP_BIND_RO, .path = path, .source = real,
+			kr_build_step(b, (struct kr_step){ KR_STEP_BIND_RO, .path = path, .source = real,
 						.because = "the system's programs, libraries and settings" });
 	}
 }
@@ -590,38 +450,37 @@ step_system(struct kr_build *b)
 static void
 step_fresh(struct kr_build *b)
 {
-	step(b, (struct kr_step){ KR_STEP_PROC, .path = "/proc", .because = "the sandbox's own processes" });
-	step(b, (struct kr_step){ KR_STEP_DEV, .path = "/dev", .because = "null, zero, random, terminals" });
-	step(b, (struct kr_step){ KR_STEP_TMPFS, .path = "/tmp", .size_bytes = KR_TMP_BYTES,
+	kr_build_step(b, (struct kr_step){ KR_STEP_PROC, .path = "/proc", .because = "the sandbox's own processes" });
+	kr_build_step(b, (struct kr_step){ KR_STEP_DEV, .path = "/dev", .because = "null, zero, random, terminals" });
+	kr_build_step(b, (struct kr_step){ KR_STEP_TMPFS, .path = "/tmp", .size_bytes = KR_TMP_BYTES,
 				.inodes = KR_TMP_INODES, .because = "temporary files, gone with the session" });
-	step(b, (struct kr_step){ KR_STEP_TMPFS, .path = "/dev/shm", .size_bytes = KR_SHM_BYTES,
+	kr_build_step(b, (struct kr_step){ KR_STEP_TMPFS, .path = "/dev/shm", .size_bytes = KR_SHM_BYTES,
 				.inodes = KR_SHM_INODES, .because = "shared memory, gone with the session" });
-	step(b, (struct kr_step){
+	kr_build_step(b, (struct kr_step){
 				KR_STEP_LINK, .path = "/var/tmp", .source = "/tmp", .because = "/var/tmp is /tmp" });
 }
 
-/* The directory just below /tmp on the way to `path`; NULL when the path is not deeper than that. */
+/* The directory just below `top` on the way to `path`; NULL when the path is not deeper than that. */
 static const char *
-below_tmp(const struct kr_build *b, const char *path)
+just_below(const struct kr_build *b, const char *top, const char *path)
 {
-	static const char tmp[] = "/tmp/";
-	size_t n = sizeof(tmp) - 1;
+	size_t n = strlen(top);
 
-	if (strncmp(path, tmp, n) != 0 || !strchr(path + n, '/'))
+	if (!kr_path_is_within(path, top) || !path[n] || !strchr(path + n + 1, '/'))
 		return NULL;
-	return kr_arena_dup_n(b->arena, path, n + strcspn(path + n, "/"));
+	return kr_arena_dup_n(b->arena, path, n + 1 + strcspn(path + n + 1, "/"));
 }
 
 static void
-seal(struct kr_build *b, const char *path)
+seal(struct kr_build *b, const char *fresh, const char *path)
 {
-	const char *top = below_tmp(b, path);
+	const char *top = just_below(b, fresh, path);
 
 	if (!top || in_a_show(b, top) || kr_strs_has(&b->sealed, top))
 		return;
 	kr_strs_add(b->arena, &b->sealed, top);
-	step(b, (struct kr_step){ KR_STEP_TMPFS, .path = top, .size_bytes = KR_SEALED_BYTES,
-				.inodes = KR_SEALED_INODES, .because = "holds places below; sealed" });
+	kr_build_step(b, (struct kr_step){ KR_STEP_TMPFS, .path = top, .size_bytes = KR_SEALED_BYTES,
+						 .inodes = KR_SEALED_INODES, .because = "holds places below; sealed" });
 }
 
 /*
@@ -629,25 +488,42 @@ seal(struct kr_build *b, const char *path)
  * above it and put others in their place. So those directories are on a file system of their own that is
  * sealed at the end.
  */
-static void
-step_sealed(struct kr_build *b)
+void
+kr_build_step_sealed(struct kr_build *b, const char *fresh)
 {
 	for (size_t i = 0; i < b->show_count; i++)
-		seal(b, b->shows[i].path);
+		seal(b, fresh, b->shows[i].path);
 	for (size_t i = 0; i + 1 < b->links.n; i += 2)
-		seal(b, b->links.v[i]);
+		seal(b, fresh, b->links.v[i]);
 }
 
-static void
-step_shows(struct kr_build *b)
+void
+kr_build_step_shows(struct kr_build *b)
 {
 	for (size_t i = 0; i < b->show_count; i++) {
 		const struct kr_show *s = &b->shows[i];
 
-		step(b, (struct kr_step){ s->writable ? KR_STEP_BIND_RW : KR_STEP_BIND_RO, .path = s->path,
-					.source = s->source, .check = s->check, .device = s->device, .inode = s->inode,
-					.because = s->because });
+		kr_build_step(b, (struct kr_step){ s->writable ? KR_STEP_BIND_RW : KR_STEP_BIND_RO, .path = s->path,
+							 .source = s->source, .check = s->check, .device = s->device, .inode = s->inode,
+							 .because = s->because });
 	}
+}
+
+void
+kr_build_step_seals(struct kr_build *b)
+{
+	for (size_t k = 0; k < b->sealed.n; k++)
+		kr_build_step(b, (struct kr_step){
+							 KR_STEP_READ_ONLY, .path = b->sealed.v[k], .because = "only holds the places below it" });
+}
+
+/* Without a git, the worktree's `.git` leads nowhere. */
+void
+kr_build_step_no_git(struct kr_build *b)
+{
+	if (!b->request->git)
+		kr_build_step(b, (struct kr_step){ KR_STEP_MASK, .path = kr_path_join(b->arena, b->request->worktree, ".git"),
+							 .because = "the repository's git directory is not shown" });
 }
 
 static void
@@ -655,7 +531,7 @@ step_links(struct kr_build *b)
 {
 	for (size_t i = 0; i + 1 < b->links.n; i += 2)
 		if (!in_a_show(b, b->links.v[i]))
-			step(b, (struct kr_step){ KR_STEP_LINK, .path = b->links.v[i], .source = b->links.v[i + 1],
+			kr_build_step(b, (struct kr_step){ KR_STEP_LINK, .path = b->links.v[i], .source = b->links.v[i + 1],
 						.because = b->link_why.v[i / 2] });
 }
 
@@ -670,12 +546,10 @@ step_masks(struct kr_build *b)
 {
 	size_t first;
 
-	if (!b->request->git)
-		step(b, (struct kr_step){ KR_STEP_MASK, .path = kr_path_join(b->arena, b->request->worktree, ".git"),
-					.because = "the repository's git directory is not shown" });
+	kr_build_step_no_git(b);
 	first = b->plan->step_count;
 	for (size_t i = 0; i < b->masks.n; i++)
-		step(b, (struct kr_step){ KR_STEP_MASK, .path = b->masks.v[i], .because = b->mask_why.v[i] });
+		kr_build_step(b, (struct kr_step){ KR_STEP_MASK, .path = b->masks.v[i], .because = b->mask_why.v[i] });
 	qsort(b->plan->steps + first, b->masks.n, sizeof(*b->plan->steps), step_path_order);
 }
 
@@ -701,16 +575,14 @@ make_steps(struct kr_build *b)
 	b->plan->steps = kr_arena_alloc(b->arena, most * sizeof(*b->plan->steps));
 	step_system(b);
 	step_fresh(b);
-	step_sealed(b);
-	step_shows(b);
+	kr_build_step_sealed(b, "/tmp");
+	kr_build_step_shows(b);
 	step_links(b);
 	step_masks(b);
-	for (size_t k = 0; k < b->sealed.n; k++)
-		step(b, (struct kr_step){
-					KR_STEP_READ_ONLY, .path = b->sealed.v[k], .because = "only holds the places below it" });
-	step(b, (struct kr_step){
+	kr_build_step_seals(b);
+	kr_build_step(b, (struct kr_step){
 				KR_STEP_READ_ONLY, .path = "/", .because = "nothing is added outside the places above" });
-	step(b, (struct kr_step){ KR_STEP_READ_ONLY, .path = "/dev", .because = "no device is added" });
+	kr_build_step(b, (struct kr_step){ KR_STEP_READ_ONLY, .path = "/dev", .because = "no device is added" });
 	KR_BUG_IF(b->plan->step_count > most);
 }
 
@@ -752,6 +624,10 @@ kr_plan_find(struct kr_arena *arena, const struct kr_host *host, const struct kr
 
 	if (check_kind(request, err) < 0)
 		return -1;
+	if (request->container) {
+		*exec_path = kr_build_container_command(&b);
+		return 0;
+	}
 	resolve_protected(&b);
 	add_system(&b);
 	for (size_t i = 0; i < sandbox->expose_count; i++) {
@@ -788,11 +664,21 @@ gather(struct kr_build *b, struct kr_error *err)
 {
 	resolve_protected(b);
 	add_system(b);
-	add_own(b);
+	kr_build_own(b);
 	if (add_expose(b, err) < 0 || add_commands(b, err) < 0)
 		return -1;
 	kr_build_ca_files(b);
 	return check_count(b, err);
+}
+
+static int
+build_os(struct kr_build *b, struct kr_error *err)
+{
+	if (check_places(b->request, err) < 0 || gather(b, err) < 0)
+		return -1;
+	kr_build_merge(b);
+	make_steps(b);
+	return 0;
 }
 
 const struct kr_plan *
@@ -806,13 +692,11 @@ kr_plan_build(struct kr_arena *arena, const struct kr_host *host, const struct k
 	plan->argv = request->argv;
 	plan->cwd = request->cwd;
 	plan->hosts = add_hosts(&b);
-	if (check_kind(request, err) < 0 || check_places(request, err) < 0 || gather(&b, err) < 0) {
+	if (check_kind(request, err) < 0 || (request->container ? kr_build_container(&b, err) : build_os(&b, err)) < 0) {
 		if (partial_lookup)
 			*partial_lookup = plan->lookup;
 		return NULL;
 	}
-	merge(&b);
-	make_steps(&b);
 	kr_build_environment(&b);
 	return plan;
 }

@@ -32,6 +32,8 @@ struct kr_build {
 
 /* Where commands are looked up, and what the worker gets, when kraft's own PATH is unset. */
 #define KR_PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+/* What a container has where its image says nothing, with Docker and Podman alike. */
+#define KR_PATH_OF_IMAGES "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 enum { KR_SEALED_BYTES = 1 << 20, KR_SEALED_INODES = 4096 };
 
@@ -49,8 +51,22 @@ void kr_build_links(struct kr_build *b, const struct kr_strs *pairs, const char 
 /* Finds what must read as empty, and what must not be there, in a directory about to be shown (scan.c). */
 int kr_build_scan(struct kr_build *b, const char *directory, const char *what, struct kr_error *err);
 
-/* Where the session's result file is seen. */
-const char *kr_build_result_path(const struct kr_build *b);
+/* kraft's own places (own.c). */
+void kr_build_own(struct kr_build *b);
+void kr_build_show_own(struct kr_build *b, const char *path, const char *source, bool writable, const char *because);
+const char *kr_build_result_path(const struct kr_build *b); /* where the session's result file is seen */
+
+/* Places in the order of their mounts, then the steps; there has to be room for those. */
+void kr_build_merge(struct kr_build *b);
+void kr_build_step(struct kr_build *b, struct kr_step step);
+void kr_build_step_sealed(struct kr_build *b, const char *fresh);
+void kr_build_step_shows(struct kr_build *b);
+void kr_build_step_no_git(struct kr_build *b);
+void kr_build_step_seals(struct kr_build *b);
+
+/* kind: docker (container.c): the command's own name inside; places, steps and command. */
+const char *kr_build_container_command(const struct kr_build *b);
+int kr_build_container(struct kr_build *b, struct kr_error *err);
 
 /* The environment, and the CA files that the host's variables name (env.c). */
 void kr_build_ca_files(struct kr_build *b);

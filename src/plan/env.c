@@ -5,6 +5,9 @@
  * repository's `env`, those of an agent's harness, and what crosses from kraft's own environment. A value of
  * the last three is never printed. HOME and kraft's own names cannot be changed by a repository or a harness;
  * a PATH of a repository's comes after /opt/kraft/bin.
+ *
+ * In a container the image's own variables lie below all of these (the init puts ours over them), the host's CA files are not
+ * there, and with an open network the host's proxies are what leads out.
  */
 #include "plan/build.h"
 
@@ -18,6 +21,17 @@ static const char *const ca_variables[] = {
 	"CURL_CA_BUNDLE",
 	"GIT_SSL_CAINFO",
 	"NODE_EXTRA_CA_CERTS",
+};
+/* Beside those, for programs that read another one (kind: docker, where one file holds all). */
+static const char *const more_ca_variables[] = {
+	"CODEX_CA_CERTIFICATE",
+	"PIP_CERT",
+	"npm_config_cafile",
+	"CARGO_HTTP_CAINFO",
+	"AWS_CA_BUNDLE",
+	"DENO_CERT",
+	"NIX_SSL_CERT_FILE",
+	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
 };
 static const char ca_directory_variable[] = "SSL_CERT_DIR"; /* a list, like PATH */
 
@@ -134,13 +148,19 @@ is_in(const char *const *names, size_t n, const char *name)
 	return false;
 }
 
-/* Names that only kraft sets. */
 static bool
-is_krafts(const char *name)
+is_of_a_proxy(const char *name)
+{
+	return is_in(proxy_variables, KR_COUNT(proxy_variables), name) ||
+		is_in(no_proxy_variables, KR_COUNT(no_proxy_variables), name) || strcmp(name, node_proxy_variable) == 0;
+}
+
+/* Names that only kraft sets. With an open network there is no proxy of kraft's. */
+static bool
+is_krafts(const struct kr_repo *repo, const char *name)
 {
 	return kr_text_has_prefix(name, "KRAFT_") || strcmp(name, "HOME") == 0 ||
-		is_in(proxy_variables, KR_COUNT(proxy_variables), name) ||
-		is_in(no_proxy_variables, KR_COUNT(no_proxy_variables), name) || strcmp(name, node_proxy_variable) == 0;
+		(!repo->sandbox.unrestricted_network && is_of_a_proxy(name));
 }
 
 static void
@@ -158,6 +178,40 @@ set_proxy(struct env *e)
 	set_each(e, no_proxy_variables, KR_COUNT(no_proxy_variables), "localhost,127.0.0.1,::1",
 		"the sandbox's own loopback needs no way out");
 	set(e, node_proxy_variable, "1", KR_ENV_KRAFT, "Node takes the proxy variables only then");
+}
+
+/* "http://127.0.0.1:3128", "localhost:8080", "socks5h://me:word@[::1]": inside, that is another one. */
+static bool
+is_on_loopback(const char *proxy)
+{
+	const char *host = strstr(proxy, "://"), *end;
+
+	host = host ? host + 3 : proxy;
+	end = host + strcspn(host, "/?#");
+	for (const char *c = host; c < end; c++)
+		if (*c == '@')
+			host = c + 1;
+	return kr_text_has_prefix(host, "127.") || kr_text_has_prefix(host, "0.0.0.0") || kr_text_has_prefix(host, "[::1]") || kr_text_has_prefix(host, "[::ffff:127.") ||
+		(strncasecmp(host, "localhost", 9) == 0 && strchr(":/?#.", host[9]) != NULL);
+}
+
+/* CHN-11: what leads out of the host leads out of a container too, unless it is the host's own. */
+static void
+cross_proxy(struct env *e)
+{
+	static const char because[] = "the host's proxy";
+	size_t crossed = e->n;
+
+	for (size_t i = 0; i < KR_COUNT(proxy_variables); i++) {
+		const char *value = kr_host_env(e->b->host, proxy_variables[i]);
+
+		if (value && is_on_loopback(value))
+			kr_build_note(e->b, "%s is a proxy on the host's own loopback, which a container cannot reach: left out", proxy_variables[i]);
+		else
+			cross(e, proxy_variables[i], because);
+	}
+	for (size_t i = 0; e->n > crossed && i < KR_COUNT(no_proxy_variables); i++)
+		cross(e, no_proxy_variables[i], because);
 }
 
 static void
@@ -211,19 +265,36 @@ set_krafts(struct env *e)
 	set(e, "KRAFT_SESSION_ID", r->session, KR_ENV_KRAFT, "this session");
 }
 
-/* OS-ENV-04: kraft's own commands come first, whoever sets the rest. */
+/* What the sandbox would have without kraft. */
+static const char *
+path_below(const struct env *e)
+{
+	const struct kr_request *r = e->b->request;
+	const char *path = r->container ? NULL : kr_host_env(e->b->host, "PATH");
+
+	if (!r->container)
+		return path ? path : KR_PATH_DEFAULT;
+	for (size_t i = 0; i < r->container->image_env->n; i++)
+		if (kr_text_has_prefix(r->container->image_env->v[i], "PATH="))
+			return r->container->image_env->v[i] + strlen("PATH=");
+	return KR_PATH_OF_IMAGES;
+}
+
+/* OS-ENV-04: kraft's own commands come first, whoever sets the rest; where there are none, nothing does. */
 static void
 set_path(struct env *e)
 {
 	const struct kr_repo *repo = e->b->request->repo;
-	const char *host = kr_host_env(e->b->host, "PATH");
+	const char *first = repo->sandbox.unrestricted_network ? "" : "/opt/kraft/bin:";
 
 	for (size_t i = 0; i < repo->env_count; i++)
 		if (strcmp(repo->env[i].name, "PATH") == 0)
-			set(e, "PATH", kr_arena_printf(e->b->arena, "/opt/kraft/bin:%s", repo->env[i].value), KR_ENV_REPO,
-				"kraft's commands, then the repository's env");
-	set(e, "PATH", kr_arena_printf(e->b->arena, "/opt/kraft/bin:%s", host ? host : KR_PATH_DEFAULT),
-		KR_ENV_KRAFT, "kraft's commands, then the PATH of kraft");
+			set(e, "PATH", kr_arena_printf(e->b->arena, "%s%s", first, repo->env[i].value), KR_ENV_REPO,
+				*first ? "kraft's commands, then the repository's env" : "the repository's env");
+	set(e, "PATH", kr_arena_printf(e->b->arena, "%s%s", first, path_below(e)), KR_ENV_KRAFT,
+		!e->b->request->container ? "kraft's commands, then the PATH of kraft"
+		: *first				  ? "kraft's commands, then the PATH of the image"
+								  : "the PATH of the image");
 }
 
 static void
@@ -234,7 +305,7 @@ set_repositorys(struct env *e)
 	for (size_t i = 0; i < repo->env_count; i++) {
 		const struct kr_env_literal *literal = &repo->env[i];
 
-		if (is_krafts(literal->name))
+		if (is_krafts(repo, literal->name))
 			kr_build_note(
 				e->b, "the repository's env sets %s, which only kraft sets: left out", literal->name);
 		else
@@ -261,7 +332,7 @@ set_harness(struct env *e)
 	for (size_t i = 0; agent && i < agent->env_count; i++) {
 		const struct kr_env_literal *literal = &agent->env[i];
 
-		if (is_krafts(literal->name) || strcmp(literal->name, "PATH") == 0)
+		if (is_krafts(e->b->request->repo, literal->name) || strcmp(literal->name, "PATH") == 0)
 			kr_build_note(e->b, "the harness '%s' sets %s, which only kraft sets: left out", agent->id, literal->name);
 		else
 			set(e, literal->name, literal->value, KR_ENV_HARNESS, because);
@@ -274,23 +345,49 @@ cross_passthrough(struct env *e)
 	const struct kr_strs *names = &e->b->request->repo->env_passthrough;
 
 	for (size_t i = 0; i < names->n; i++) {
-		if (is_krafts(names->v[i]))
+		if (is_krafts(e->b->request->repo, names->v[i]))
 			kr_build_note(e->b, "env_passthrough names %s, which only kraft sets: left out", names->v[i]);
 		else
 			cross(e, names->v[i], "env_passthrough");
 	}
 }
 
+/* CFG-09. One file holds the image's certificates and the extra one; the host's own files are not there. */
+static void
+set_ca_bundle(struct env *e)
+{
+	static const char because[] = "the image's certificates, and the extra one";
+
+	if (!e->b->request->container->ca_bundle)
+		return;
+	set_each(e, ca_variables, KR_COUNT(ca_variables), KR_CA_BUNDLE, because);
+	set_each(e, more_ca_variables, KR_COUNT(more_ca_variables), KR_CA_BUNDLE, because);
+}
+
+static void
+cross_ca_files(struct env *e)
+{
+	for (size_t i = 0; i < KR_COUNT(ca_variables); i++)
+		cross(e, ca_variables[i], "the host's CA files");
+	cross(e, ca_directory_variable, "the host's CA files");
+}
+
 bool
 kr_plan_crosses(const struct kr_repo *repo, const char *name)
 {
-	return is_in(tokens, KR_COUNT(tokens), name) || (kr_strs_has(&repo->env_passthrough, name) && !is_krafts(name));
+	return is_in(tokens, KR_COUNT(tokens), name) || (kr_strs_has(&repo->env_passthrough, name) && !is_krafts(repo, name));
 }
 
 static int
 by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct kr_plan_env *)a)->name, ((const struct kr_plan_env *)b)->name);
+}
+
+static bool
+has_kraft_proxy(const struct kr_request *request)
+{
+	return !request->is_short_run && !kr_plan_has_open_network(request);
 }
 
 void
@@ -300,11 +397,11 @@ kr_build_environment(struct kr_build *b)
 	static const char *const terminal[] = { "TERM", "COLORTERM", "NO_COLOR" };
 	const struct kr_repo *repo = b->request->repo;
 	const struct kr_plan_agent *agent = b->request->agent;
-	struct env e = { .b = b, .cap = 64 + repo->env_count + repo->env_passthrough.n + (agent ? agent->env_count : 0) };
+	struct env e = { .b = b, .cap = 80 + repo->env_count + repo->env_passthrough.n + (agent ? agent->env_count : 0) };
 
 	e.v = kr_arena_alloc(b->arena, e.cap * sizeof(*e.v));
 	set_krafts(&e);
-	if (!b->request->is_short_run)
+	if (has_kraft_proxy(b->request))
 		set_proxy(&e);
 	if (b->request->git)
 		set_git(&e);
@@ -320,12 +417,15 @@ kr_build_environment(struct kr_build *b)
 		cross(&e, terminal[i], "the terminal");
 	for (size_t i = 0; i < KR_COUNT(tokens); i++)
 		cross(&e, tokens[i], "the agent's login token");
+	if (b->request->container)
+		set_ca_bundle(&e);
 	cross_passthrough(&e);
-	if (!b->request->is_short_run)
+	if (kr_plan_has_open_network(b->request))
+		cross_proxy(&e);
+	if (has_kraft_proxy(b->request))
 		set_java_proxy(&e);
-	for (size_t i = 0; i < KR_COUNT(ca_variables); i++)
-		cross(&e, ca_variables[i], "the host's CA files");
-	cross(&e, ca_directory_variable, "the host's CA files");
+	if (!b->request->container)
+		cross_ca_files(&e);
 	qsort(e.v, e.n, sizeof(*e.v), by_name);
 	b->plan->env = e.v;
 	b->plan->env_count = e.n;

@@ -69,6 +69,7 @@ struct kr_plan_container {
 	const struct kr_strs *image_env;  /* "NAME=value"; they reach the command unless kraft or the repository sets them */
 	const char *ca_bundle; /* a host file shown at KR_CA_BUNDLE; NULL: none is needed */
 	bool is_machine;       /* files of the host have other device numbers inside: mounts are not compared */
+	const struct kr_strs *walls; /* for a person: what the runtime is told beside the mounts (kr_container_walls); NULL: not asked */
 };
 #define KR_CA_BUNDLE "/etc/kraft/ca-bundle.pem"
 
@@ -188,6 +189,9 @@ int kr_plan_find(struct kr_arena *arena, const struct kr_host *host, const struc
 	const char **exec_path, struct kr_error *err);
 const struct kr_plan_env *kr_plan_environment(
 	struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request, size_t *count);
+
+/* CHN-11: whether this session has a network of the runtime's. A short run has none; kraft's commands are inside in neither. */
+bool kr_plan_has_open_network(const struct kr_request *request);
 
 /* Whether a variable of kraft's own environment reaches the worker. */
 bool kr_plan_crosses(const struct kr_repo *repo, const char *name);
