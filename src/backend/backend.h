@@ -36,6 +36,8 @@ struct kr_opened {
 	int fd;
 	uint64_t device, inode;
 };
+/* "device inode flags path", ended by NUL: what the init compares after mounting (guest/wire.h). */
+void kr_verify_add(struct kr_buf *verify, const struct kr_opened *opened, bool read_only, const char *path);
 
 struct kr_bwrap_render {
 	struct kr_buf args;   /* NUL-separated, for --args */

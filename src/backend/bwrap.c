@@ -52,15 +52,6 @@ arg_number(struct render *r, unsigned long long number)
 	arg(r, text);
 }
 
-/* What the init has to find at this place: "device inode flags path", ended by NUL. */
-static void
-expect(struct render *r, const struct kr_opened *opened, bool read_only, const char *path)
-{
-	kr_buf_addf(&r->out.verify, "%llu %llu %d ", (unsigned long long)opened->device,
-		(unsigned long long)opened->inode, read_only);
-	kr_buf_add_arg(&r->out.verify, path);
-}
-
 static void
 bind_mount(struct render *r, size_t index, const char *source, bool read_only)
 {
@@ -74,7 +65,7 @@ bind_mount(struct render *r, size_t index, const char *source, bool read_only)
 		arg(r, read_only ? "--ro-bind" : "--bind");
 		arg(r, source);
 		if (opened)
-			expect(r, opened, read_only, path);
+			kr_verify_add(&r->out.verify, opened, read_only, path);
 	}
 	arg(r, path);
 }

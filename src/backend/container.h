@@ -39,9 +39,9 @@ struct kr_runtime {
 	enum kr_runtime_kind kind;
 	const char *name;    /* for a person: "docker 20.10.24", "rootless podman 4.3.1" */
 	const char *program; /* absolute */
-	const char *const *environment; /* of each call of it; NULL-terminated */
+	const char *const *environment; /* of each call of it; NULL-terminated; no proxy variables, which a CLI hands on */
 	const char *key;     /* what the answers are of: another program, service, boot or configuration has another key */
-	unsigned version[3];
+	unsigned version[3]; /* of the CLI: it reads the words */
 	bool is_rootless;
 	bool is_remapped;      /* docker with userns-remap: `--userns=host` is needed */
 	bool is_machine;       /* in a virtual machine: Docker Desktop, podman machine */
@@ -104,6 +104,7 @@ struct kr_container {
 	enum kr_selinux selinux;
 	const char *home;       /* KRAFT_HOME resolved: label kraft.home, whose sweep it is */
 	const char *name;       /* kraft-<session> */
+	const char *empty_path; /* an empty regular file, for masks */
 	const char *client_dir; /* <run_dir>/sandbox-client/<name>: where the CLI stands; the container's id is in `cid` there */
 	unsigned uid, gid;      /* who files have to belong to */
 };

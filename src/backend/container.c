@@ -1,0 +1,408 @@
+/*
+ * From a plan to the words of `CLI run`, up to the image. Pure.
+ *
+ * Does: say each step in the CLI's words, and every wall that is not a file system, also where it is the
+ * default: a daemon's or a person's settings can make another one the default. Must not: decide anything,
+ * leave a step out, or write a value of a variable; what a CLI has no words for is an error.
+ *
+ * Each option and its value are one word, so whatever a value begins with, it stays a value. Docker and
+ * podman carry words as JSON, where bytes that are no character become another one: such a path would be
+ * another path, so it is refused. Order does not matter here: both sort mounts by their depth.
+ *
+ * A runtime puts mounts in their places as it likes to, through the image's links and by path; so the init
+ * looks at each of them before it starts anything (the verify block).
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "backend/family.h"
+
+#include "base/path.h"
+#include "base/text.h"
+#include "guest/wire.h"
+
+enum { ARGS_BYTES = 8 << 20 };
+static const char init_path[] = "/opt/kraft/init";
+
+/* Every wall that is neither a file system nor a matter of who, how much and which network. */
+static const char *const walls[] = {
+	"--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", /* the image */
+	"--ipc=private",     /* a daemon's default can be one that others join */
+	"--init=false",      /* ours is process 1, whatever the daemon's default */
+	"--ulimit=core=0:0", /* a core file is a copy of every variable */
+	"--no-healthcheck",  /* of the image's: it runs beside the init */
+	"--workdir=/",       /* of process 1: the image's own may be closed to this user */
+	"--stop-timeout=1",  /* the daemon's own end does not wait for an init that heeds no signal */
+};
+
+struct render {
+	const struct kr_plan *plan;
+	const struct kr_container *container;
+	const struct kr_family *family;
+	const struct kr_opened *opened;
+	struct kr_container_render out;
+};
+
+/* ---- words ---- */
+
+void
+kr_family_end_word(struct kr_buf *args)
+{
+	kr_buf_add(args, "", 1);
+}
+
+static void
+word(struct render *r, const char *text)
+{
+	kr_buf_add_arg(&r->out.args, text);
+}
+
+static void
+words(struct render *r, const char *const *list)
+{
+	for (; *list; list++)
+		word(r, *list);
+}
+
+static void
+option(struct render *r, const char *name, const char *value)
+{
+	kr_buf_adds(&r->out.args, name);
+	kr_buf_adds(&r->out.args, "=");
+	kr_buf_add_arg(&r->out.args, value);
+}
+
+/* One field of comma-separated values: in quotes where it has to be, with each quote in it doubled. */
+static void
+field(struct kr_buf *args, const char *key, const char *value)
+{
+	if (!strpbrk(value, ",\"\n")) {
+		kr_buf_addf(args, ",%s=%s", key, value);
+		return;
+	}
+	kr_buf_addf(args, ",\"%s=", key);
+	for (; *value; value++)
+		kr_buf_add(args, *value == '"' ? "\"\"" : value, *value == '"' ? 2 : 1);
+	kr_buf_adds(args, "\"");
+}
+
+void
+kr_family_add_mount(const struct kr_family_bind *bind, struct kr_buf *args)
+{
+	kr_buf_adds(args, "--mount=type=bind");
+	field(args, "src", bind->source);
+	field(args, "dst", bind->path);
+	if (bind->read_only)
+		kr_buf_adds(args, ",readonly");
+}
+
+bool
+kr_family_can_mount(const struct kr_family_bind *bind, const char **which)
+{
+	*which = strchr(bind->source, '\r') ? bind->source : bind->path;
+	return !strchr(*which, '\r');
+}
+
+/* ---- what cannot be said ---- */
+
+static int
+no_words(const struct render *r, const char *what, const char *text, struct kr_error *err)
+{
+	char shown[256];
+
+	(void)kr_text_escape(shown, sizeof(shown), text, strlen(text));
+	return kr_fail(err, KR_E_UNSUPPORTED,
+		"%s '%s' cannot be said to %s: it has characters that are not text there", what, shown,
+		r->container->runtime->name);
+}
+
+static bool
+is_text(const char *text)
+{
+	return kr_text_is_utf8(text, strlen(text));
+}
+
+static int
+check_path(const struct render *r, const char *path, struct kr_error *err)
+{
+	if (is_text(path))
+		return 0;
+	no_words(r, "the path", path, err);
+	return kr_hint(err, "set KRAFT_HOME to a directory with a plain name, or rename the repository's");
+}
+
+/* They ride behind the image. */
+static int
+check_command(const struct render *r, struct kr_error *err)
+{
+	for (size_t i = 0; r->plan->argv[i]; i++)
+		if (!is_text(r->plan->argv[i]))
+			return no_words(r, "the argument", r->plan->argv[i], err);
+	return is_text(r->plan->exec_path) ? check_path(r, r->plan->cwd, err)
+									   : no_words(r, "the command", r->plan->exec_path, err);
+}
+
+/* What is run is data of the runtime's, and stands where an option could. */
+static int
+check_image(const struct kr_image *image, struct kr_error *err)
+{
+	if (!image->id)
+		return kr_fail(err, KR_E_NOT_FOUND, "the image '%s' is not here", image->name);
+	for (const char *c = image->id; *c; c++)
+		if (!isalnum((unsigned char)*c) && (*c != ':' || c == image->id))
+			return kr_fail(err, KR_E_WALL, "the image '%s' has an id that is none", image->name);
+	return *image->id ? 0 : kr_fail(err, KR_E_WALL, "the image '%s' has no id", image->name);
+}
+
+static int
+check_user(const struct kr_container *container, struct kr_error *err)
+{
+	if (container->uid && container->gid)
+		return 0;
+	return kr_fail(
+		err, KR_E_REFUSED, "a container would run as root (%u:%u)", container->uid, container->gid);
+}
+
+/* ---- steps ---- */
+
+static int
+bind_mount(struct render *r, size_t index, const char *source, bool read_only, struct kr_error *err)
+{
+	const struct kr_family_bind bind = {
+		.source = source,
+		.path = r->plan->steps[index].path,
+		.read_only = read_only,
+		/* What lies in /usr is the system's, not ours to label, and every container may read it as it is. */
+		.relabel = r->container->selinux == KR_SELINUX_RELABEL && r->container->runtime->enforces_selinux &&
+				   !kr_path_is_within(source, "/usr"),
+	};
+	const char *which;
+
+	if (check_path(r, bind.source, err) < 0 || check_path(r, bind.path, err) < 0)
+		return -1;
+	if (!r->family->can_bind(&bind, &which))
+		return no_words(r, "the path", which, err);
+	r->family->bind(r->container, &bind, &r->out.args);
+	if (r->opened && !r->container->runtime->is_machine)
+		kr_verify_add(&r->out.verify, &r->opened[index], read_only, bind.path);
+	return 0;
+}
+
+static bool
+is_sealed(const struct kr_plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->step_count; i++)
+		if (plan->steps[i].kind == KR_STEP_READ_ONLY && strcmp(plan->steps[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * The mode is the one of the image's directory where it has one, whatever is said here; so the user owns what
+ * the user is to write to. A sealed one is read-only from the start: the runtime makes the places in it
+ * before.
+ */
+static int
+tmpfs(struct render *r, const struct kr_step *step, struct kr_error *err)
+{
+	struct kr_buf *args = &r->out.args;
+
+	if (check_path(r, step->path, err) < 0)
+		return -1;
+	if (strchr(step->path, ':'))
+		return no_words(r, "the path", step->path, err);
+	kr_buf_addf(args, "--tmpfs=%s:%s,exec,nosuid,nodev,size=%llu", step->path,
+		is_sealed(r->plan, step->path) ? "ro" : "rw", (unsigned long long)step->size_bytes);
+	if (is_sealed(r->plan, step->path)) {
+		kr_buf_adds(args, ",mode=0755");
+	} else {
+		kr_buf_adds(args, ",mode=1777");
+		r->family->tmpfs_owner(r->container, step, args);
+	}
+	kr_family_end_word(args);
+	return 0;
+}
+
+static int
+render_step(struct render *r, size_t index, struct kr_error *err)
+{
+	const struct kr_step *step = &r->plan->steps[index];
+
+	switch (step->kind) {
+	case KR_STEP_BIND_RO:
+	case KR_STEP_BIND_RW:
+		return bind_mount(r, index, step->source, step->kind == KR_STEP_BIND_RO, err);
+	case KR_STEP_MASK:
+		return bind_mount(r, index, r->container->empty_path, true, err);
+	case KR_STEP_TMPFS:
+		return tmpfs(r, step, err);
+	case KR_STEP_READ_ONLY:
+		return 0; /* said with its file system */
+	case KR_STEP_LINK:
+	case KR_STEP_PROC:
+	case KR_STEP_DEV:
+	case KR_STEP_COUNT:
+		break;
+	}
+	KR_BUG_IF(true); /* the image has its own */
+}
+
+/* ---- everything else ---- */
+
+static void
+limits(struct render *r)
+{
+	const struct kr_resources *asked = &r->plan->request->repo->sandbox.resources;
+	const unsigned can = r->container->runtime->limits;
+	struct kr_buf *args = &r->out.args;
+
+	if (asked->cpu > 0) {
+		kr_buf_addf(args, "--cpus=%.9f", asked->cpu);
+		kr_family_end_word(args);
+	}
+	if (asked->memory_bytes) {
+		kr_buf_addf(args, "--memory=%llu", (unsigned long long)asked->memory_bytes);
+		kr_family_end_word(args);
+	}
+	if (asked->memory_bytes && (can & 1u << KR_LIMIT_SWAP)) {
+		kr_buf_addf(args, "--memory-swap=%llu", (unsigned long long)asked->memory_bytes);
+		kr_family_end_word(args);
+	}
+	if (asked->pids || (can & 1u << KR_LIMIT_PIDS)) {
+		kr_buf_addf(
+			args, "--pids-limit=%llu", (unsigned long long)(asked->pids ? asked->pids : KR_PIDS_DEFAULT));
+		kr_family_end_word(args);
+	}
+}
+
+static void
+network(struct render *r)
+{
+	if (!kr_plan_has_open_network(r->plan->request)) {
+		word(r, "--network=none");
+		words(r, r->family->without_proxy);
+	} else if (r->family->open_network) {
+		word(r, r->family->open_network);
+	}
+}
+
+/* Who it is, for the sweep and for a person; how it ends. */
+static void
+identity(struct render *r)
+{
+	const struct kr_container *c = r->container;
+
+	word(r, "--detach");
+	word(r, "--rm");
+	word(r, "--pull=never");
+	option(r, "--name", c->name);
+	kr_buf_adds(&r->out.args, "--label=");
+	option(r, "kraft.home", c->home);
+	kr_buf_adds(&r->out.args, "--label=");
+	option(r, "kraft.session", r->plan->request->session);
+	kr_buf_addf(&r->out.args, "--cidfile=%s/cid", c->client_dir);
+	kr_family_end_word(&r->out.args);
+	word(r, "--log-driver=none");
+}
+
+static int
+render_all(struct render *r, struct kr_error *err)
+{
+	const struct kr_container *c = r->container;
+
+	word(r, kr_path_basename(c->runtime->program));
+	word(r, "run");
+	identity(r);
+	for (size_t i = 0; i < KR_COUNT(walls); i++)
+		word(r, walls[i]);
+	words(r, r->family->walls);
+	r->family->user(c, &r->out.args);
+	if (c->selinux == KR_SELINUX_DISABLE)
+		word(r, "--security-opt=label=disable");
+	limits(r);
+	network(r);
+	for (size_t i = 0; i < r->plan->step_count; i++)
+		if (render_step(r, i, err) < 0)
+			return -1;
+	option(r, "--entrypoint", init_path);
+	word(r, c->image->id);
+	if (r->out.args.overflow || r->out.verify.overflow)
+		return kr_fail(err, KR_E_LIMIT, "the paths that the container shows are too long together");
+	return 0;
+}
+
+static const struct kr_family *const families[] = {
+	[KR_RUNTIME_DOCKER] = &kr_family_docker,
+	[KR_RUNTIME_PODMAN] = &kr_family_podman,
+};
+_Static_assert(KR_COUNT(families) == KR_RUNTIME_COUNT, "one for each kind");
+
+int
+kr_container_args(const struct kr_plan *plan, const struct kr_container *container,
+	const struct kr_opened *opened, struct kr_container_render *out, struct kr_error *err)
+{
+	struct render r = {
+		.plan = plan,
+		.container = container,
+		.family = families[container->runtime->kind],
+		.opened = opened,
+		.out = { .args = KR_BUF(ARGS_BYTES), .verify = KR_BUF(KG_VERIFY_BYTES) },
+	};
+
+	if (check_image(container->image, err) < 0 || check_user(container, err) < 0 ||
+		check_command(&r, err) < 0 || check_path(&r, container->home, err) < 0 || render_all(&r, err) < 0) {
+		kr_buf_fini(&r.out.args);
+		kr_buf_fini(&r.out.verify);
+		return -1;
+	}
+	*out = r.out;
+	return 0;
+}
+
+/* ---- before a launch ---- */
+
+static int
+refuse_limit(const struct kr_runtime *runtime, const char *key, struct kr_error *err)
+{
+	kr_fail(err, KR_E_WALL,
+		"%s cannot enforce the limit '%s' of 'resources' on this host, and would leave it out without a word",
+		runtime->name, key);
+	return kr_hint(err, "take '%s' out of 'resources', or give the runtime a control group that has it", key);
+}
+
+/* LIM-01. Swap is held where it is counted at all. */
+static int
+check_limits(const struct kr_runtime *runtime, const struct kr_resources *asked, struct kr_error *err)
+{
+	const bool is_asked[KR_LIMIT_COUNT] = {
+		[KR_LIMIT_CPU] = asked->cpu > 0,
+		[KR_LIMIT_MEMORY] = asked->memory_bytes != 0,
+		[KR_LIMIT_PIDS] = asked->pids != 0,
+	};
+	static const char *const keys[] = {
+#define X(limit, name) [KR_LIMIT_##limit] = (name),
+		KR_LIMITS(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < KR_LIMIT_COUNT; i++)
+		if (is_asked[i] && !(runtime->limits & 1u << i))
+			return refuse_limit(runtime, keys[i], err);
+	return 0;
+}
+
+int
+kr_runtime_check(const struct kr_runtime *runtime, const struct kr_sandbox *sandbox, enum kr_selinux selinux,
+	struct kr_error *err)
+{
+	if (runtime->enforces_selinux && selinux == KR_SELINUX_AUTO) {
+		kr_fail(err, KR_E_WALL,
+			"SELinux keeps containers of %s from everything of kraft's, and nothing says what to do about it",
+			runtime->name);
+		return kr_hint(err,
+			"write 'selinux: relabel' (kraft's places and the repository's objects get the label of "
+			"containers) or "
+			"'selinux: disable' (SELinux does not confine kraft's containers) into sandbox.yaml");
+	}
+	return check_limits(runtime, &sandbox->resources, err);
+}
