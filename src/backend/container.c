@@ -96,24 +96,23 @@ kr_family_add_mount(const struct kr_family_bind *bind, struct kr_buf *args)
 		kr_buf_adds(args, ",readonly");
 }
 
-bool
-kr_family_can_mount(const struct kr_family_bind *bind, const char **which)
-{
-	*which = strchr(bind->source, '\r') ? bind->source : bind->path;
-	return !strchr(*which, '\r');
-}
-
 /* ---- what cannot be said ---- */
 
 static int
-no_words(const struct render *r, const char *what, const char *text, struct kr_error *err)
+no_words(const struct render *r, const char *what, const char *text, const char *why, struct kr_error *err)
 {
 	char shown[256];
 
 	(void)kr_text_escape(shown, sizeof(shown), text, strlen(text));
-	return kr_fail(err, KR_E_UNSUPPORTED,
-		"%s '%s' cannot be said to %s: it has characters that are not text there", what, shown,
-		r->container->runtime->name);
+	return kr_fail(err, KR_E_UNSUPPORTED, "%s '%s' cannot be said to %s: it %s", what, shown,
+		r->container->runtime->name, why);
+}
+
+static int
+no_words_for_path(const struct render *r, const char *path, const char *why, struct kr_error *err)
+{
+	no_words(r, "the path", path, why, err);
+	return kr_hint(err, "KRAFT_HOME and the repository have to lie at paths without such characters");
 }
 
 static bool
@@ -122,13 +121,21 @@ is_text(const char *text)
 	return kr_text_is_utf8(text, strlen(text));
 }
 
+static const char no_text[] = "is not UTF-8";
+
 static int
 check_path(const struct render *r, const char *path, struct kr_error *err)
 {
-	if (is_text(path))
+	return is_text(path) ? 0 : no_words_for_path(r, path, no_text, err);
+}
+
+/* The separator of a word that has no quotes; what a reader of comma-separated values takes away. */
+static int
+check_character(const struct render *r, const char *path, char bad, struct kr_error *err)
+{
+	if (!strchr(path, bad))
 		return 0;
-	no_words(r, "the path", path, err);
-	return kr_hint(err, "set KRAFT_HOME to a directory with a plain name, or rename the repository's");
+	return no_words_for_path(r, path, bad == ':' ? "has a colon" : "has a carriage return", err);
 }
 
 /* They ride behind the image. */
@@ -137,9 +144,10 @@ check_command(const struct render *r, struct kr_error *err)
 {
 	for (size_t i = 0; r->plan->argv[i]; i++)
 		if (!is_text(r->plan->argv[i]))
-			return no_words(r, "the argument", r->plan->argv[i], err);
-	return is_text(r->plan->exec_path) ? check_path(r, r->plan->cwd, err)
-									   : no_words(r, "the command", r->plan->exec_path, err);
+			return no_words(r, "the argument", r->plan->argv[i], no_text, err);
+	if (!is_text(r->plan->exec_path))
+		return no_words(r, "the command", r->plan->exec_path, no_text, err);
+	return check_path(r, r->plan->cwd, err);
 }
 
 /* What is run is data of the runtime's, and stands where an option could. */
@@ -176,12 +184,11 @@ bind_mount(struct render *r, size_t index, const char *source, bool read_only, s
 		.relabel = r->container->selinux == KR_SELINUX_RELABEL && r->container->runtime->enforces_selinux &&
 				   !kr_path_is_within(source, "/usr"),
 	};
-	const char *which;
+	const char bad = bind.relabel ? r->family->cannot_relabel : '\r';
 
-	if (check_path(r, bind.source, err) < 0 || check_path(r, bind.path, err) < 0)
+	if (check_path(r, bind.source, err) < 0 || check_path(r, bind.path, err) < 0 ||
+		check_character(r, bind.source, bad, err) < 0 || check_character(r, bind.path, bad, err) < 0)
 		return -1;
-	if (!r->family->can_bind(&bind, &which))
-		return no_words(r, "the path", which, err);
 	r->family->bind(r->container, &bind, &r->out.args);
 	if (r->opened && !r->container->runtime->is_machine)
 		kr_verify_add(&r->out.verify, &r->opened[index], read_only, bind.path);
@@ -207,10 +214,8 @@ tmpfs(struct render *r, const struct kr_step *step, struct kr_error *err)
 {
 	struct kr_buf *args = &r->out.args;
 
-	if (check_path(r, step->path, err) < 0)
+	if (check_path(r, step->path, err) < 0 || check_character(r, step->path, ':', err) < 0)
 		return -1;
-	if (strchr(step->path, ':'))
-		return no_words(r, "the path", step->path, err);
 	kr_buf_addf(args, "--tmpfs=%s:%s,exec,nosuid,nodev,size=%llu", step->path,
 		is_sealed(r->plan, step->path) ? "ro" : "rw", (unsigned long long)step->size_bytes);
 	if (is_sealed(r->plan, step->path)) {
@@ -357,6 +362,57 @@ kr_container_args(const struct kr_plan *plan, const struct kr_container *contain
 	}
 	*out = r.out;
 	return 0;
+}
+
+/* ---- for a person ---- */
+
+static const char *
+tell_user(struct kr_arena *arena, const struct kr_runtime *runtime, unsigned uid, unsigned gid)
+{
+	if (runtime->kind == KR_RUNTIME_DOCKER && runtime->is_rootless)
+		return kr_arena_printf(arena, "root inside is your own user outside (%u:%u)", uid, gid);
+	return kr_arena_printf(arena, "your own user (%u:%u), inside as outside", uid, gid);
+}
+
+static const char *
+tell_bytes(struct kr_arena *arena, uint64_t bytes)
+{
+	const uint64_t mib = 1u << 20;
+
+	return bytes % mib ? kr_arena_printf(arena, "%llu bytes", (unsigned long long)bytes)
+					   : kr_arena_printf(arena, "%llu MiB", (unsigned long long)(bytes / mib));
+}
+
+static void
+tell_limits(struct kr_arena *arena, const struct kr_runtime *runtime, const struct kr_resources *asked,
+	struct kr_strs *out)
+{
+	const uint64_t pids = asked->pids ? asked->pids : KR_PIDS_DEFAULT;
+
+	if (asked->cpu > 0)
+		kr_strs_add(arena, out, kr_arena_printf(arena, "%g CPUs at most", asked->cpu));
+	if (asked->memory_bytes)
+		kr_strs_add(arena, out,
+			kr_arena_printf(arena, "%s of memory at most, %s", tell_bytes(arena, asked->memory_bytes),
+				runtime->limits & 1u << KR_LIMIT_SWAP ? "and no swap"
+													  : "beside swap, which is not counted on this host"));
+	if (asked->pids || (runtime->limits & 1u << KR_LIMIT_PIDS))
+		kr_strs_add(arena, out, kr_arena_printf(arena, "%llu processes at most", (unsigned long long)pids));
+}
+
+void
+kr_container_walls(struct kr_arena *arena, const struct kr_runtime *runtime, const struct kr_sandbox *sandbox,
+	enum kr_selinux selinux, unsigned uid, unsigned gid, struct kr_strs *out)
+{
+	kr_strs_add(arena, out, tell_user(arena, runtime, uid, gid));
+	kr_strs_add(arena, out, "no capability, no new privileges, no core file");
+	kr_strs_add(arena, out, "the image is read-only");
+	if (selinux == KR_SELINUX_DISABLE)
+		kr_strs_add(arena, out, "not confined by SELinux (sandbox.yaml)");
+	if (runtime->enforces_selinux && selinux == KR_SELINUX_RELABEL)
+		kr_strs_add(
+			arena, out, "confined by SELinux: what is shown gets the label of containers (sandbox.yaml)");
+	tell_limits(arena, runtime, &sandbox->resources, out);
 }
 
 /* ---- before a launch ---- */

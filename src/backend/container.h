@@ -116,6 +116,10 @@ struct kr_container_render {
 int kr_container_args(const struct kr_plan *plan, const struct kr_container *container, const struct kr_opened *opened,
 	struct kr_container_render *out, struct kr_error *err);
 
+/* What it is told beside the mounts, for a person: who runs inside, what is taken away, the limits. Pure. */
+void kr_container_walls(struct kr_arena *arena, const struct kr_runtime *runtime, const struct kr_sandbox *sandbox,
+	enum kr_selinux selinux, unsigned uid, unsigned gid, struct kr_strs *out);
+
 /*
  * Ends and removes the containers of dead sessions of this KRAFT_HOME, by label, and their client directories; what belongs to
  * a session for which is_alive says yes, or to another home, stays. Returns how many were removed; -1 with err.

@@ -1,15 +1,15 @@
 /*
  * Docker's words. Facts that force the form:
- *   - a daemon with userns-remap maps every user but where `--userns=host` is said; a rootless one maps its
- * root to the person, so there root is who files belong to;
- *   - `--mount` makes nothing on the host, `-v` makes a missing source as root; but only `-v` can relabel,
- * and it has no way to say a colon;
- *   - a client writes the `proxies` of its config.json into every container, but not those that are named
- * without a value;
- *   - mounts below a read-only one stay writable before 25.0, so none comes along.
+ *
+ * A daemon with userns-remap maps every user but where `--userns=host` is said; a rootless one maps its root
+ * to the person, so there root is who files belong to.
+ *
+ * `--mount` makes nothing on the host, `-v` makes a missing source as root; but only `-v` can relabel, and it
+ * has no way to say a colon. Mounts below a read-only one stay writable before 25.0, so none comes along.
+ *
+ * A client writes the `proxies` of its config.json into every container, with their passwords, but not those
+ * that are named without a value.
  */
-#include <string.h>
-
 #include "backend/family.h"
 
 /* Named, and unset in the client's environment (kr_runtime): taken out of the container. */
@@ -31,15 +31,6 @@ user(const struct kr_container *container, struct kr_buf *args)
 		kr_buf_add_arg(args, "--userns=host");
 	kr_buf_addf(args, "--user=%u:%u", container->uid, container->gid);
 	kr_family_end_word(args);
-}
-
-static bool
-can_bind(const struct kr_family_bind *bind, const char **which)
-{
-	if (!bind->relabel)
-		return kr_family_can_mount(bind, which);
-	*which = strchr(bind->source, ':') ? bind->source : bind->path;
-	return !strchr(*which, ':');
 }
 
 static void
@@ -68,7 +59,7 @@ const struct kr_family kr_family_docker = {
 	.walls = walls,
 	.without_proxy = without_proxy,
 	.user = user,
-	.can_bind = can_bind,
+	.cannot_relabel = ':',
 	.bind = bind_mount,
 	.tmpfs_owner = tmpfs_owner,
 };

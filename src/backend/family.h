@@ -16,9 +16,8 @@ struct kr_family {
 	const char *const
 		*without_proxy;       /* words for a container that has no network of its own; NULL-terminated */
 	const char *open_network; /* the word for a network of the runtime's; NULL: it is what no word means */
+	char cannot_relabel;      /* a path with this character has no words that also relabel it */
 	void (*user)(const struct kr_container *container, struct kr_buf *args);
-	/* Whether there are words for it; the path that has none is told. */
-	bool (*can_bind)(const struct kr_family_bind *bind, const char **which);
 	void (*bind)(
 		const struct kr_container *container, const struct kr_family_bind *bind, struct kr_buf *args);
 	/* What follows "rw,exec,nosuid,nodev,size=BYTES,mode=1777". */
@@ -29,8 +28,6 @@ extern const struct kr_family kr_family_docker, kr_family_podman;
 
 /* `--mount=type=bind,src=..,dst=..[,readonly]`, not yet ended. */
 void kr_family_add_mount(const struct kr_family_bind *bind, struct kr_buf *args);
-/* No control character that a reader of comma-separated values takes away. */
-bool kr_family_can_mount(const struct kr_family_bind *bind, const char **which);
 void kr_family_end_word(struct kr_buf *args);
 
 #endif

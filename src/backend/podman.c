@@ -1,11 +1,11 @@
 /*
  * Podman's words. Facts that force the form:
- *   - containers.conf can make anything the default, the host's namespaces and variables included, so each is
- * said;
- *   - rootless, `keep-id` maps the person to the same number inside;
- *   - `--read-only` adds writable file systems without a limit on /run, /tmp and /var/tmp where nothing
- * forbids it;
- *   - a tmpfs is filled from the image where nothing forbids it, has no option for a number of inodes, and
+ *
+ * containers.conf can make anything the default, the host's namespaces and variables included, so each is
+ * said. Rootless, `keep-id` maps the person to the same number inside.
+ *
+ * `--read-only` adds writable file systems without a limit on /run, /tmp and /var/tmp where nothing forbids
+ * it. A tmpfs is filled from the image where nothing forbids it, has no option for a number of inodes, and
  * `U` in place of an owner.
  */
 #include "backend/family.h"
@@ -44,7 +44,7 @@ const struct kr_family kr_family_podman = {
 	.without_proxy = without_proxy,
 	.open_network = "--network=private",
 	.user = user,
-	.can_bind = kr_family_can_mount,
+	.cannot_relabel = '\r',
 	.bind = bind_mount,
 	.tmpfs_owner = tmpfs_owner,
 };

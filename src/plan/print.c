@@ -111,6 +111,32 @@ print_command(const struct kr_plan *plan, struct kr_buf *out)
 }
 
 static void
+row_words(struct kr_buf *out, const char *kind, size_t width, const struct kr_strs *words)
+{
+	for (size_t i = 0; i < words->n; i++)
+		row(out, i ? "" : kind, width, words->v[i], 0, NULL);
+}
+
+/* What an image that is not here would say is not known; only then is it not said. */
+static void
+print_container(const struct kr_plan *plan, struct kr_buf *out)
+{
+	const struct kr_plan_container *c = plan->request->container;
+	const size_t width = strlen("variables");
+
+	section(out, "container");
+	row(out, "runtime", width, c->runtime, 0, NULL);
+	row(out, "image", width, c->image, 0, NULL);
+	row(out, "id", width, c->image_id ? c->image_id : "not here yet: its entry point is not known", 0, NULL);
+	if (c->image_id && !c->entrypoint->n)
+		row(out, "entry", width, "none: kraft's init starts the command itself", 0, NULL);
+	row_words(out, "entry", width, c->entrypoint);
+	row(out, "variables", width, "the image's, but for those of the same name below", 0, NULL);
+	if (c->walls)
+		row_words(out, "walls", width, c->walls);
+}
+
+static void
 print_files(const struct kr_plan *plan, struct kr_buf *out)
 {
 	struct kr_arena arena = { 0 };
@@ -190,6 +216,10 @@ print_network(const struct kr_plan *plan, struct kr_buf *out)
 		row(out, NULL, 0, "loopback only, the sandbox's own", 0, NULL);
 		return;
 	}
+	if (kr_plan_has_open_network(plan->request)) {
+		row(out, NULL, 0, "the runtime's own, without a list: whatever that reaches", 0, NULL);
+		return;
+	}
 	row(out, NULL, 0, "its own loopback, and kraft's proxy on it at 127.0.0.1:3128, which lets out:", 0, NULL);
 	if (!plan->hosts->allow.n)
 		row(out, NULL, 0, "nothing", 0, NULL);
@@ -239,6 +269,8 @@ void
 kr_plan_print(const struct kr_plan *plan, const struct kr_strs *kernel_rules, struct kr_buf *out)
 {
 	print_command(plan, out);
+	if (plan->request->container)
+		print_container(plan, out);
 	print_files(plan, out);
 	print_environment(plan, out);
 	print_network(plan, out);
@@ -288,6 +320,19 @@ json_command(const struct kr_plan *plan)
 	json_object_set_new(object, "argv", argv);
 	json_object_set_new(object, "cwd", text(plan->cwd));
 	json_object_set_new(object, "lookup", texts(&plan->lookup));
+	return object;
+}
+
+static json_t *
+json_container(const struct kr_plan_container *c)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "runtime", text(c->runtime));
+	json_object_set_new(object, "image", text(c->image));
+	json_object_set_new(object, "id", text(c->image_id));
+	json_object_set_new(object, "entrypoint", texts(c->entrypoint));
+	json_object_set_new(object, "walls", texts(c->walls));
 	return object;
 }
 
@@ -355,7 +400,8 @@ json_network(const struct kr_plan *plan)
 	json_t *object = json_object();
 
 	json_object_set_new(object, "phase", json_string(kr_phase_name(plan->request->phase)));
-	json_object_set_new(object, "reachable", json_string("loopback"));
+	json_object_set_new(
+		object, "reachable", json_string(kr_plan_has_open_network(plan->request) ? "everything" : "loopback"));
 	json_object_set_new(object, "allow", texts(&plan->hosts->allow));
 	json_object_set_new(object, "deny", texts(&plan->hosts->deny));
 	if (plan->needed_hosts)
@@ -376,6 +422,8 @@ kr_plan_print_json(const struct kr_plan *plan, const struct kr_strs *kernel_rule
 	json_t *object = json_object();
 
 	json_object_set_new(object, "command", json_command(plan));
+	if (plan->request->container)
+		json_object_set_new(object, "container", json_container(plan->request->container));
 	json_object_set_new(object, "files", json_steps(plan));
 	json_object_set_new(object, "environment", json_environment(plan));
 	json_object_set_new(object, "network", json_network(plan));

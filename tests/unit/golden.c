@@ -3,11 +3,16 @@
  * prints) and expected.bwrap (bubblewrap's arguments, one a line) out; expected.json where host.json says
  * "json": true. A refused launch has only expected.plan, with the error and the lookup told so far.
  *
+ * kind: docker has, in place of expected.bwrap, one file for each of the runtimes that host.json names: what `run` is told, or why
+ * it cannot be. No value of a variable, and no word that opens a wall, may stand in any of them.
+ *
  * KRAFT_GOLDEN=write renews the expected files; their diff is read as a change of what a worker can see.
  *
  * host.json, over the defaults of base.json: "about" (one sentence), "files" (see support/fake_fs.h), "many"
  * ([{"path": "/x/%d", "what": "file", "count": 3}]), "environment" (replaces the default one, by name),
- * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git", "members", "short_run"}.
+ * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git", "members", "short_run"},
+ * "container" {"image_id" (null: not here), "entrypoint", "env", "ca_bundle", "selinux", "limits" (of the runtime: default all),
+ * "runtimes" (names of the table below)}.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +20,7 @@
 #include <jansson.h>
 #include <unistd.h>
 
-#include "backend/backend.h"
+#include "backend/container.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "fake_fs.h"
@@ -32,6 +37,9 @@ struct golden {
 	struct kr_host host;
 	struct kr_request request;
 	const struct kr_repos *repos;
+	struct kr_image image;
+	struct kr_plan_container container;
+	struct kr_strs walls;
 };
 
 static const char *
@@ -236,6 +244,107 @@ agent_of(struct golden *g, json_t *json)
 	return agent;
 }
 
+static const struct {
+	const char *file;
+	struct kr_runtime runtime;
+} runtimes[] = {
+	{ "docker", { .kind = KR_RUNTIME_DOCKER, .name = "docker 20.10.24", .program = "/usr/bin/docker", .version = { 20, 10, 24 } } },
+	{ "docker-28", { .kind = KR_RUNTIME_DOCKER, .name = "docker 28.2.2", .program = "/usr/bin/docker", .version = { 28, 2, 2 } } },
+	{ "docker-rootless",
+		{ .kind = KR_RUNTIME_DOCKER, .name = "rootless docker 20.10.24", .program = "/usr/bin/docker", .version = { 20, 10, 24 }, .is_rootless = true } },
+	{ "docker-remap",
+		{ .kind = KR_RUNTIME_DOCKER, .name = "docker 20.10.24", .program = "/usr/bin/docker", .version = { 20, 10, 24 }, .is_remapped = true } },
+	{ "docker-selinux",
+		{ .kind = KR_RUNTIME_DOCKER, .name = "docker 20.10.24", .program = "/usr/bin/docker", .version = { 20, 10, 24 }, .enforces_selinux = true } },
+	{ "podman", { .kind = KR_RUNTIME_PODMAN, .name = "podman 4.3.1", .program = "/usr/bin/podman", .version = { 4, 3, 1 } } },
+	{ "podman-rootless",
+		{ .kind = KR_RUNTIME_PODMAN, .name = "rootless podman 4.3.1", .program = "/usr/bin/podman", .version = { 4, 3, 1 }, .is_rootless = true } },
+	{ "podman-selinux",
+		{ .kind = KR_RUNTIME_PODMAN, .name = "podman 4.3.1", .program = "/usr/bin/podman", .version = { 4, 3, 1 }, .enforces_selinux = true } },
+};
+
+static enum kr_selinux
+selinux_of(struct golden *g, json_t *json)
+{
+	static const char *const names[] = {
+#define X(choice, name) name,
+		KR_SELINUX(X)
+#undef X
+	};
+	const char *wanted = string_of(g, json, "selinux", "auto");
+	size_t i = 0;
+
+	while (i < KR_COUNT(names) && strcmp(names[i], wanted) != 0)
+		i++;
+	KR_BUG_IF(i == KR_COUNT(names));
+	return (enum kr_selinux)i;
+}
+
+static unsigned
+limits_of(json_t *list)
+{
+	static const char *const names[] = {
+#define X(limit, name) name,
+		KR_LIMITS(X)
+#undef X
+	};
+	unsigned bits = 0;
+
+	for (size_t i = 0; i < KR_COUNT(names); i++) {
+		bool has = !list;
+		json_t *name;
+		size_t k;
+
+		json_array_foreach(list, k, name)
+			has = has || strcmp(json_string_value(name), names[i]) == 0;
+		bits |= has ? 1u << i : 0;
+	}
+	return bits;
+}
+
+static bool
+is_wanted(json_t *list, const char *name)
+{
+	json_t *wanted;
+	size_t i;
+
+	json_array_foreach(list, i, wanted)
+		if (strcmp(json_string_value(wanted), name) == 0)
+			return true;
+	return false;
+}
+
+/* {"image_id": ..., "entrypoint": [...], "env": [...], "ca_bundle": ...} */
+static const struct kr_plan_container *
+container_of(struct golden *g, json_t *json)
+{
+	struct kr_runtime runtime = runtimes[0].runtime; /* explain tells of the first one that is wanted */
+	struct kr_image *image = &g->image;
+	json_t *word;
+	size_t i;
+
+	if (!json)
+		return NULL;
+	*image = (struct kr_image){ .name = g->repos->repo[0].sandbox.image, .id = string_of(g, json, "image_id", NULL) };
+	json_array_foreach(json_object_get(json, "entrypoint"), i, word)
+		kr_strs_add(&g->arena, &image->entrypoint, kr_arena_dup(&g->arena, json_string_value(word)));
+	json_array_foreach(json_object_get(json, "env"), i, word)
+		kr_strs_add(&g->arena, &image->env, kr_arena_dup(&g->arena, json_string_value(word)));
+	for (size_t r = KR_COUNT(runtimes); r-- > 0;)
+		if (is_wanted(json_object_get(json, "runtimes"), runtimes[r].file))
+			runtime = runtimes[r].runtime;
+	runtime.limits = limits_of(json_object_get(json, "limits"));
+	kr_container_walls(&g->arena, &runtime, &g->repos->repo[0].sandbox, selinux_of(g, json), 1000, 1001, &g->walls);
+	g->container = (struct kr_plan_container){ .runtime = runtime.name,
+		.image = image->name,
+		.image_id = image->id,
+		.entrypoint = &image->entrypoint,
+		.image_env = &image->env,
+		.ca_bundle = string_of(g, json, "ca_bundle", NULL),
+		.walls = &g->walls };
+	return &g->container;
+}
+
 static void
 make_request(struct golden *g)
 {
@@ -272,6 +381,7 @@ make_request(struct golden *g)
 		r->git = all_git(g, run, r->checkout, json_object_get(request, "members"));
 	r->agent = agent_of(g, json_object_get(request, "agent"));
 	r->is_short_run = json_is_true(json_object_get(request, "short_run"));
+	r->container = container_of(g, json_object_get(g->json, "container"));
 }
 
 /* ---- comparing ---- */
@@ -362,6 +472,96 @@ compare_arguments(struct golden *g, const struct kr_plan *plan)
 	return same;
 }
 
+/* ---- containers ---- */
+
+/* CTR-01, CTR-04, CTR-07: whatever the case. Values that kraft may print are paths and constants. */
+static bool
+is_closed(const struct kr_plan *plan, const char *arg)
+{
+	static const char *const open[] = { "--privileged", "--cap-add", "docker.sock", "podman.sock", "--pid=host", "--pid=container",
+		"--ipc=host", "--uts=host", "--userns=container", "--network=host", "--network=container", "--device", "--security-opt=seccomp",
+		"--security-opt=apparmor", "--security-opt=systempaths", "--volumes-from", "--group-add" };
+
+	for (size_t i = 0; i < KR_COUNT(open); i++)
+		if (strstr(arg, open[i]) && strcmp(arg, "--privileged=false") != 0) {
+			printf("# '%s' opens a wall\n", arg);
+			return false;
+		}
+	for (size_t i = 0; i < plan->env_count; i++)
+		if (plan->env[i].source != KR_ENV_KRAFT && *plan->env[i].value && strstr(arg, plan->env[i].value)) {
+			printf("# '%s' has the value of %s\n", arg, plan->env[i].name);
+			return false;
+		}
+	for (size_t i = 0; i < plan->request->container->image_env->n; i++)
+		if (strstr(arg, plan->request->container->image_env->v[i])) {
+			printf("# '%s' has a variable of the image\n", arg);
+			return false;
+		}
+	return true;
+}
+
+/* One word a line, where a newline in it is shown as such. */
+static bool
+list_words(const struct kr_plan *plan, const struct kr_buf *args, struct kr_buf *out)
+{
+	bool closed = true;
+
+	for (const char *arg = args->data; arg < args->data + args->len; arg += strlen(arg) + 1) {
+		closed = is_closed(plan, arg) && closed;
+		for (const char *c = arg; *c; c++)
+			kr_buf_add(out, *c == '\n' ? "\\n" : c, *c == '\n' ? 2 : 1);
+		kr_buf_adds(out, "\n");
+	}
+	return closed;
+}
+
+static bool
+compare_runtime(struct golden *g, const struct kr_plan *plan, const struct kr_container *container, const char *file)
+{
+	kr_auto_buf struct kr_buf text = KR_BUF(OUT_BYTES);
+	struct kr_container_render render = { 0 };
+	static const struct kr_strs none;
+	struct kr_error err = { 0 };
+	bool closed = true;
+
+	if (kr_runtime_check(container->runtime, &plan->request->repo->sandbox, container->selinux, &err) < 0 ||
+		kr_container_args(plan, container, NULL, &render, &err) < 0)
+		print_refusal(&err, &none, &text);
+	else
+		closed = list_words(plan, &render.args, &text);
+	kr_buf_fini(&render.args);
+	kr_buf_fini(&render.verify);
+	return compare(g, file, &text) && closed;
+}
+
+static bool
+compare_runtimes(struct golden *g, const struct kr_plan *plan)
+{
+	json_t *json = json_object_get(g->json, "container");
+	bool same = true;
+
+	for (size_t i = 0; i < KR_COUNT(runtimes); i++) {
+		struct kr_runtime runtime = runtimes[i].runtime;
+		const char *file = kr_arena_printf(&g->arena, "expected.%s", runtimes[i].file);
+		const struct kr_container container = { .runtime = &runtime,
+			.image = &g->image,
+			.selinux = selinux_of(g, json),
+			.home = g->host.places.kraft_home,
+			.name = "kraft-00112233aabbccdd",
+			.empty_path = kr_path_join(&g->arena, g->host.places.run_dir, "empty"),
+			.client_dir = kr_path_join(&g->arena, g->host.places.run_dir, "sandbox-client/kraft-00112233aabbccdd"),
+			.uid = 1000,
+			.gid = 1001 };
+
+		runtime.limits = limits_of(json_object_get(json, "limits"));
+		if (!plan || !is_wanted(json_object_get(json, "runtimes"), runtimes[i].file))
+			same = compare(g, file, NULL) && same;
+		else
+			same = compare_runtime(g, plan, &container, file) && same;
+	}
+	return same;
+}
+
 static bool
 compare_plan(struct golden *g)
 {
@@ -374,7 +574,7 @@ compare_plan(struct golden *g)
 	if (!plan) {
 		print_refusal(&err, &lookup, &text);
 		same = compare(g, "expected.plan", &text);
-		return compare(g, "expected.bwrap", NULL) && same;
+		return compare(g, "expected.bwrap", NULL) && compare_runtimes(g, NULL) && same;
 	}
 	kr_plan_print(plan, NULL, &text);
 	same = compare(g, "expected.plan", &text);
@@ -382,7 +582,9 @@ compare_plan(struct golden *g)
 		kr_plan_print_json(plan, NULL, &json);
 		same = compare(g, "expected.json", &json) && same;
 	}
-	return compare_arguments(g, plan) && same;
+	if (!g->request.container)
+		return compare_arguments(g, plan) && compare_runtimes(g, NULL) && same;
+	return compare(g, "expected.bwrap", NULL) && compare_runtimes(g, plan) && same;
 }
 
 static bool
