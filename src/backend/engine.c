@@ -425,14 +425,10 @@ ask_all(struct kr_arena *arena, int64_t limit_ms, struct kr_runtime *runtime, st
 	if (ask_json(arena, runtime, "version", deadline_ms, &version, err) < 0 ||
 		kr_runtime_read_version(arena, version.data ? version.data : "", version.len, runtime, err) < 0 ||
 		ask_json(arena, runtime, "info", deadline_ms, &info, err) < 0 ||
-		kr_runtime_read_info(arena, runtime->kind, info.data ? info.data : "", info.len, &said, err) < 0) {
-		if (err && err->code == KR_E_WALL && !err->hint[0])
-			kr_hint(err, "is '%s' docker or podman?", runtime->program);
+		kr_runtime_read_info(arena, runtime->kind, info.data ? info.data : "", info.len, &said, err) < 0)
 		return -1;
-	}
 	kr_runtime_settle(arena, &said,
 		&(const struct kr_runtime_host){ .kernel = here.release,
-			.hostname = here.nodename,
 			.enforces_selinux = begins_with("/sys/fs/selinux/enforce", '1'),
 			.accounts_swap = accounts_swap() },
 		runtime);
@@ -471,9 +467,25 @@ ask_patiently(struct kr_arena *arena, const struct kept *kept, struct kr_runtime
 			(long long)limit_ms / 1000);
 		kr_hint(&own, "'%s info' has to answer; is its service stuck, or the disk that it works on?", runtime->program);
 	}
+	own.code = KR_E_WALL;
+	if (!own.hint[0])
+		kr_hint(&own, "is '%s' docker or podman?", runtime->program);
 	if (err)
 		*err = own;
 	return -1;
+}
+
+/* A worker's directories are mounted by the service, so it has to be one of this host. */
+static int
+check_service(struct kr_arena *arena, const struct kr_host *host, const struct kr_runtime *runtime, struct kr_error *err)
+{
+	const char *url = kr_runtime_service(arena, host, runtime->kind);
+
+	if (!url || kr_text_has_prefix(url, "unix://"))
+		return 0;
+	kr_fail(err, KR_E_WALL, "the service at '%s' is another host's as far as kraft can tell", url);
+	return kr_hint(err, "let %s point at a unix:// socket of this host",
+		runtime->kind == KR_RUNTIME_DOCKER ? "DOCKER_HOST, or the context of docker's," : "CONTAINER_HOST");
 }
 
 int
@@ -492,6 +504,8 @@ kr_runtime_find(struct kr_arena *arena, const struct kr_host *host, const struct
 	runtime.key = kr_runtime_key(arena, host, runtime.program, &programs, runtime.environment);
 	kept = kept_for(arena, host, runtime.program);
 	if (!read_answers(arena, &kept, &runtime) && ask_patiently(arena, &kept, &runtime, err) < 0)
+		return -1;
+	if (check_service(arena, host, &runtime, err) < 0)
 		return -1;
 	*out = runtime;
 	return 0;

@@ -19,18 +19,18 @@ int kr_runtime_read_version(
 	struct kr_arena *arena, const char *json, size_t n, struct kr_runtime *out, struct kr_error *err);
 
 struct kr_runtime_info {
-	bool is_rootless, is_remapped, is_desktop, is_remote;
+	bool is_rootless, is_remapped, is_desktop;
 	bool has_labels;      /* it gives its containers SELinux labels */
 	bool swap_is_unknown; /* podman does not say: the kernel is asked (kr_runtime_settle) */
 	unsigned limits;      /* with the swap bit wherever memory can be limited and swap_is_unknown */
-	const char *kernel, *hostname;
+	const char *kernel;
 };
 int kr_runtime_read_info(struct kr_arena *arena, enum kr_runtime_kind kind, const char *json, size_t n,
 	struct kr_runtime_info *out, struct kr_error *err);
 
 /* What this host's kernel says, beside what the runtime does. */
 struct kr_runtime_host {
-	const char *kernel, *hostname;
+	const char *kernel; /* its release */
 	bool enforces_selinux, accounts_swap;
 };
 /* Puts both together. Pure. */
@@ -83,5 +83,8 @@ const char *kr_runtime_next_step(struct kr_arena *arena, const char *program, co
 /* The variables that count and the program's own, and what the person's names of them stand for now. */
 const char *kr_runtime_key(struct kr_arena *arena, const struct kr_host *host, const char *program,
 	const struct kr_strs *programs, const char *const *environment);
+
+/* The URL of the service that a variable or a context of docker's names; NULL: the CLI's own default. */
+const char *kr_runtime_service(struct kr_arena *arena, const struct kr_host *host, enum kr_runtime_kind kind);
 
 #endif

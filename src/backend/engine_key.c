@@ -75,57 +75,83 @@ add_socket(struct keyed *k, const char *url)
 		add_file(k, url + strlen("unix://"));
 }
 
-/* ---- docker's contexts: the service by its name ---- */
+/* ---- docker's service: a variable, or a context by its name ---- */
 
 static json_t *
 read_json(const char *path)
 {
 	kr_auto_buf struct kr_buf bytes = KR_BUF(SMALL_FILE_BYTES);
 
-	if (!path || kr_file_read_at(AT_FDCWD, path, &bytes, NULL) < 0 || !bytes.data)
+	if (kr_file_read_at(AT_FDCWD, path, &bytes, NULL) < 0 || !bytes.data)
 		return NULL;
 	return json_loadb(bytes.data, bytes.len, 0, NULL);
 }
 
-static void
-add_context(struct keyed *k, const char *config_dir, const char *name)
+static const char *
+copy_text(struct kr_arena *arena, const json_t *value)
 {
+	return json_is_string(value) ? kr_arena_dup(arena, json_string_value(value)) : NULL;
+}
+
+static const char *
+docker_directory(struct kr_arena *arena, const struct kr_host *host)
+{
+	const char *named = kr_host_env(host, "DOCKER_CONFIG");
+
+	return named && named[0] == '/' ? named : kr_arena_printf(arena, "%s/.docker", host->places.home);
+}
+
+/* What the chosen context is kept in; NULL: none is chosen, or DOCKER_HOST is stronger. */
+static const char *
+docker_context(struct kr_arena *arena, const struct kr_host *host)
+{
+	const char *directory = docker_directory(arena, host), *named = kr_host_env(host, "DOCKER_HOST");
+	const char *context = kr_host_env(host, "DOCKER_CONTEXT");
 	struct kr_sha256 sha;
 	char hex[KR_SHA256_HEX + 1];
-	const char *meta, *url;
+
+	if (named && *named)
+		return NULL;
+	if (!context || !*context) {
+		json_t *config = read_json(kr_arena_printf(arena, "%s/config.json", directory));
+
+		context = copy_text(arena, json_object_get(config, "currentContext"));
+		json_decref(config);
+	}
+	if (!context || !*context || strcmp(context, "default") == 0)
+		return NULL;
+	kr_sha256_init(&sha);
+	kr_sha256_add(&sha, context, strlen(context));
+	kr_sha256_hex(&sha, hex);
+	return kr_arena_printf(arena, "%s/contexts/meta/%s/meta.json", directory, hex);
+}
+
+const char *
+kr_runtime_service(struct kr_arena *arena, const struct kr_host *host, enum kr_runtime_kind kind)
+{
+	const char *named = kr_host_env(host, kind == KR_RUNTIME_DOCKER ? "DOCKER_HOST" : "CONTAINER_HOST"), *meta;
 	json_t *root;
 
-	kr_sha256_init(&sha);
-	kr_sha256_add(&sha, name, strlen(name));
-	kr_sha256_hex(&sha, hex);
-	meta = kr_arena_printf(k->arena, "%s/contexts/meta/%s/meta.json", config_dir, hex);
-	add_file(k, meta);
+	if (named && *named)
+		return named;
+	meta = kind == KR_RUNTIME_DOCKER ? docker_context(arena, host) : NULL;
+	if (!meta)
+		return NULL;
 	root = read_json(meta);
-	url = json_string_value(
-		json_object_get(json_object_get(json_object_get(root, "Endpoints"), "docker"), "Host"));
-	add_socket(k, url);
+	named = copy_text(
+		arena, json_object_get(json_object_get(json_object_get(root, "Endpoints"), "docker"), "Host"));
 	json_decref(root);
+	return named;
 }
 
 static void
 add_docker(struct keyed *k)
 {
-	const char *home = k->host->places.home, *named = kr_host_env(k->host, "DOCKER_HOST"), *context;
-	const char *config_dir = kr_host_env(k->host, "DOCKER_CONFIG");
-	json_t *config;
+	const char *home = k->host->places.home;
 
-	if (!config_dir || config_dir[0] != '/')
-		config_dir = kr_arena_printf(k->arena, "%s/.docker", home);
-	add_file(k, kr_arena_printf(k->arena, "%s/config.json", config_dir));
-	config = read_json(kr_arena_printf(k->arena, "%s/config.json", config_dir));
-	context = kr_host_env(k->host, "DOCKER_CONTEXT");
-	if (!context || !*context)
-		context = json_string_value(json_object_get(config, "currentContext"));
-	if (named && *named)
-		add_socket(k, named);
-	else if (context && *context && strcmp(context, "default") != 0)
-		add_context(k, config_dir, context);
-	json_decref(config);
+	add_file(k, kr_arena_printf(k->arena, "%s/config.json", docker_directory(k->arena, k->host)));
+	add_file(k, docker_context(k->arena, k->host));
+	add_socket(k, kr_runtime_service(k->arena, k->host, KR_RUNTIME_DOCKER));
 	add_file(k, "/var/run/docker.sock");
 	add_file(k, "/var/run/docker.pid");
 	add_file(k, "/etc/docker/daemon.json");
@@ -141,7 +167,7 @@ add_podman(struct keyed *k)
 	static const char *const files[] = { "containers.conf", "containers.conf.d", "storage.conf",
 		"podman-connections.json" };
 
-	add_socket(k, kr_host_env(k->host, "CONTAINER_HOST"));
+	add_socket(k, kr_runtime_service(k->arena, k->host, KR_RUNTIME_PODMAN));
 	for (size_t i = 0; i < KR_COUNT(named); i++)
 		add_file(k, kr_host_env(k->host, named[i]));
 	for (size_t i = 0; i < KR_COUNT(files); i++) {

@@ -171,11 +171,10 @@ read_docker(struct kr_arena *arena, const json_t *root, struct kr_runtime_info *
 	bool bad = false;
 
 	out->kernel = text_of(arena, root, "KernelVersion");
-	out->hostname = text_of(arena, root, "Name");
 	if (!out->kernel || !*out->kernel)
 		return odd(err, what, "KernelVersion");
-	if (!out->hostname || !os)
-		return odd(err, what, out->hostname ? "OperatingSystem" : "Name");
+	if (!os)
+		return odd(err, what, "OperatingSystem");
 	if (!type || strcmp(type, "linux") != 0)
 		return kr_fail(err, KR_E_WALL, "docker runs '%s' containers here, not Linux ones", type ? type : "unknown");
 	if (options && !json_is_null(options) && !json_is_array(options))
@@ -221,16 +220,14 @@ read_podman(struct kr_arena *arena, const json_t *root, struct kr_runtime_info *
 	bool bad = false;
 
 	out->kernel = text_of(arena, host, "kernel");
-	out->hostname = text_of(arena, host, "hostname");
-	if (!out->kernel || !*out->kernel || !out->hostname)
-		return odd(err, what, out->hostname ? "host.kernel" : "host.hostname");
+	if (!out->kernel || !*out->kernel)
+		return odd(err, what, "host.kernel");
 	if (!json_is_boolean(json_object_get(security, "rootless")))
 		return odd(err, what, "host.security.rootless");
 	if (controllers && !json_is_null(controllers) && !json_is_array(controllers))
 		return odd(err, what, "host.cgroupControllers");
 	out->is_rootless = flag_of(security, "rootless", &bad);
 	out->has_labels = flag_of(security, "selinuxEnabled", &bad);
-	out->is_remote = flag_of(host, "serviceIsRemote", &bad);
 	out->swap_is_unknown = true;
 	if (has_text(controllers, "cpu"))
 		out->limits |= 1u << KR_LIMIT_CPU;
@@ -238,7 +235,7 @@ read_podman(struct kr_arena *arena, const json_t *root, struct kr_runtime_info *
 		out->limits |= 1u << KR_LIMIT_MEMORY | 1u << KR_LIMIT_SWAP;
 	if (has_text(controllers, "pids"))
 		out->limits |= 1u << KR_LIMIT_PIDS;
-	return bad ? odd(err, what, "host.security.selinuxEnabled or host.serviceIsRemote") : 0;
+	return bad ? odd(err, what, "host.security.selinuxEnabled") : 0;
 }
 
 int
@@ -256,8 +253,8 @@ kr_runtime_read_info(struct kr_arena *arena, enum kr_runtime_kind kind, const ch
 }
 
 /*
- * Another kernel than ours is another machine, whatever the service calls itself. Podman's client also says when its service is
- * somewhere else; one behind a socket of this very host has our kernel and our name.
+ * Another kernel than ours is another machine, whatever the service calls itself: Docker Desktop, podman's machine, or any
+ * other. That podman's client calls its service remote says nothing: it may be behind a socket of this very host.
  */
 void
 kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info, const struct kr_runtime_host *host,
@@ -266,8 +263,7 @@ kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info, co
 	out->is_rootless = info->is_rootless;
 	out->is_remapped = info->is_remapped;
 	out->enforces_selinux = info->has_labels && host->enforces_selinux;
-	out->is_machine = info->is_desktop || strcmp(info->kernel, host->kernel) != 0 ||
-					  (info->is_remote && strcmp(info->hostname, host->hostname) != 0);
+	out->is_machine = info->is_desktop || strcmp(info->kernel, host->kernel) != 0;
 	out->limits = info->limits;
 	if (info->swap_is_unknown && !host->accounts_swap)
 		out->limits &= ~(1u << KR_LIMIT_SWAP);
