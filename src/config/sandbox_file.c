@@ -109,8 +109,6 @@ kr_kit_bindings_read(
 	for (const struct kr_yaml_node *value = node->child; value; value = value->next) {
 		const char *fault;
 
-		if (!*value->key->text)
-			return kr_config_fail(c, value->key, "a service in '%s' has an empty name", key->name);
 		if (kr_config_want(c, value, value->key->text, KR_KEY_STRING) < 0)
 			return -1;
 		fault = kr_fault_env_name(value->text);

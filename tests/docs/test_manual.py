@@ -127,6 +127,7 @@ def every_key_of_a_chain_a_harness_and_the_policy_is_in_its_page():
                                     "HARNESS_DEFAULTS"],
         "man/kraft-notify.yaml.5.scd": ["NOTIFY"],
         "man/kraft-access.yaml.5.scd": ["ACCESS"],
+        "man/kraft-sandbox.yaml.5.scd": ["CONTAINERS"],
         "man/kraft-policy.yaml.5.scd": ["HOST", "DEFAULT", "DEFAULTS", "FINDINGS", "BUDGET", "ARCHIVE", "MAXIMA"],
     }
     wrong = [f"{page} {key}" for page, sections in pages.items() for key in sorted(keys(sections)) if f"*{key}*" not in read(page)]
