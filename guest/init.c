@@ -3,8 +3,14 @@
  *
  * Order: close every descriptor but the pipe and become unreadable, since the command will run as the same
  * user; ask to die with bubblewrap; lead a session of its own, so that nothing outside shares a group with
- * the command; read the start message; compare the mounts with what kraft checked; hand the listener of the way
- * out over; open the terminal; start the command; serve.
+ * the command; read the start message; compare the mounts with what kraft checked; hand the listener of the
+ * way out over; open the terminal; start the command; serve.
+ *
+ * In a container (container.c) it connects to its launcher first, takes its streams and the filter from
+ * there, and puts itself under the filter last of all before it starts the command. It does not ask to die
+ * with its parent, which is a runtime's monitor that may be started again. A runtime that asks it to end
+ * (SIGTERM of `docker stop`) is not heard, as no signal is: the runtime then kills it, and kraft is who ends
+ * a session.
  *
  * Trusts the pipe and its arguments, which are kraft's. Trusts nothing that happens after
  * the command started. It ends when its pipe ends, whatever else goes on, and with it the whole pid
@@ -25,6 +31,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,6 +40,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guest/container.h"
 #include "guest/left.h"
 #include "guest/route.h"
 #include "guest/sys.h"
@@ -41,8 +49,9 @@
 enum {
 	REAP_AT_ONCE = 256, /* then the pipe is looked at again: a storm cannot hide its end */
 	HINT_WAIT_MS = 1000,
-	LEFT_WAIT_MS = 1000, /* for what the command left and that ends by itself */
+	LEFT_WAIT_MS = 1000,   /* for what the command left and that ends by itself */
 	OOM_SCORE_ADDED = 200, /* the kernel ends the worker before kraft (PROC-25) */
+	OOM_KILLS_MAX = 1 << 20,
 };
 
 struct block {
@@ -52,6 +61,9 @@ struct block {
 
 struct init {
 	const char *cwd, *exec;
+	const char *connect; /* in a container: the launcher's socket */
+	char **own;          /* our variables */
+	char **image;        /* its own variables, under those of the start; NULL: they are not for the command */
 	char **command_argv; /* the place before it is ours: see exec_script */
 	const char *name;    /* what it is called by, for messages */
 	int pipe, signals;
@@ -59,8 +71,10 @@ struct init {
 	struct kg_terminal terminal;
 	struct kg_route route;
 	struct block environment, verify;
+	struct kg_filter filter;
+	struct kg_oom oom;
 	char **variables;
-	long variable_count;
+	size_t variables_bytes;
 	pid_t command;
 	volatile int exec_errno; /* of the command's process, which shares our memory until its exec */
 	int stop, stop_told;     /* signal that stopped the command, 0 while it runs; and what was said last */
@@ -101,7 +115,9 @@ static void
 hint_not_found(struct init *init)
 {
 	hint(init, "",
-		"a command was not found inside the os sandbox; add its directory to the sandbox's expose list");
+		init->connect ? "a command was not found inside the container; its image has to bring it"
+					  : "a command was not found inside the os sandbox; add its directory to the sandbox's "
+						"expose list");
 }
 
 /* ---- before the command ---- */
@@ -162,6 +178,25 @@ take_cwd(void *context, const char *value)
 }
 
 static bool
+take_connect(void *context, const char *value)
+{
+	struct init *init = context;
+
+	init->connect = value;
+	return true;
+}
+
+static bool
+take_image_env(void *context, const char *value)
+{
+	struct init *init = context;
+
+	(void)value; /* a flag */
+	init->image = init->own;
+	return true;
+}
+
+static bool
 take_exec(void *context, const char *value)
 {
 	struct init *init = context;
@@ -172,6 +207,8 @@ take_exec(void *context, const char *value)
 
 static const struct kg_option init_options[] = {
 	{ "--pipe", true, take_pipe },
+	{ "--connect", true, take_connect },
+	{ "--image-env", false, take_image_env },
 	{ "--terminal", false, take_terminal },
 	{ "--terminal-size", true, take_terminal_size },
 	{ "--terminal-keep-stderr", false, take_keep_stderr },
@@ -187,7 +224,7 @@ read_arguments(struct init *init, int argc, char **argv)
 	const char *culprit;
 
 	if (!kg_options_read(&options, init_options, KG_COUNT(init_options), init, &culprit) ||
-		options.at == argc || init->pipe < 0 || !init->cwd || !init->exec) {
+		options.at == argc || (init->pipe < 0) == !init->connect || !init->cwd || !init->exec) {
 		kg_say(2, "init: wrong arguments", NULL);
 		return false;
 	}
@@ -215,17 +252,29 @@ offer_to_oom_killer(void)
 		close(fd);
 }
 
+static bool
+connect_launcher(struct init *init)
+{
+	kg_fill_streams();
+	init->pipe = kg_container_connect(init->connect);
+	if (init->pipe < 0)
+		kg_say(2, "cannot connect to '", init->connect, "': ", kg_errno_text(-init->pipe), NULL);
+	return init->pipe >= 0;
+}
+
 /* From here on the command, though the same user, can neither read nor write us nor take our descriptors. */
 static void
 harden(struct init *init)
 {
+	static const struct rlimit no_core;
 	sigset_t all;
 	int keep = init->pipe;
 
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL); /* cannot fail with these arguments */
-	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || !kg_close_others(&keep, 1) ||
-		fcntl(init->pipe, F_SETFD, FD_CLOEXEC) < 0 || setsid() < 0)
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || (!init->connect && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) ||
+		!kg_close_others(&keep, 1) || fcntl(init->pipe, F_SETFD, FD_CLOEXEC) < 0 ||
+		(setsid() < 0 && getsid(0) != getpid()) || setrlimit(RLIMIT_CORE, &no_core) < 0)
 		fail(init, KG_FAULT_INTERNAL, errno, "init: cannot harden itself");
 }
 
@@ -247,18 +296,35 @@ read_block(struct init *init, struct block *block, int32_t bytes, int32_t max)
 static void
 list_variables(struct init *init)
 {
-	char *at = init->environment.bytes;
+	static char *nothing[1];
+	char **under = init->image ? init->image : nothing;
+	long count = kg_env_count(init->environment.bytes, init->environment.n);
+	size_t n = (size_t)count + 1;
 
-	init->variable_count = kg_env_count(at, init->environment.n);
-	if (init->variable_count < 0)
+	if (count < 0)
 		fail(init, KG_FAULT_INTERNAL, EINVAL, "init: environment");
-	init->variables = kg_map(((size_t)init->variable_count + 1) * sizeof(char *));
+	for (char **one = under; *one; one++)
+		n++;
+	init->variables_bytes = n * sizeof(char *);
+	init->variables = kg_map(init->variables_bytes);
 	if (!init->variables)
 		fail(init, KG_FAULT_INTERNAL, errno, "init: environment");
-	for (long i = 0; i < init->variable_count; i++) {
-		init->variables[i] = at;
-		at += strlen(at) + 1;
-	}
+	kg_env_merge(under, init->environment.bytes, init->environment.n, (const char **)init->variables);
+}
+
+/* What comes before the start in a container. */
+static void
+receive_surroundings(struct init *init)
+{
+	int failed = kg_container_take_streams(init->pipe);
+
+	if (!failed)
+		failed = kg_container_take_filter(init->pipe, &init->filter);
+	if (failed == EPIPE)
+		_exit(KG_EXIT_REFUSED);
+	if (failed)
+		fail(init, KG_FAULT_INTERNAL, failed, "init: streams and filter");
+	kg_container_watch_oom(&init->oom);
 }
 
 static void
@@ -323,7 +389,7 @@ open_route(struct init *init)
 	if (failed == EPIPE)
 		_exit(KG_EXIT_REFUSED);
 	if (failed)
-		fail(init, KG_FAULT_ROUTE, failed, "the way out of the os sandbox");
+		fail(init, KG_FAULT_ROUTE, failed, "the way out of the sandbox");
 }
 
 static void
@@ -333,7 +399,7 @@ open_terminal(struct init *init)
 	struct kg_message message = { .type = KG_TERMINAL };
 
 	if (master < 0)
-		fail(init, KG_FAULT_PTY, -master, "cannot open a pseudo-terminal inside the os sandbox");
+		fail(init, KG_FAULT_PTY, -master, "cannot open a pseudo-terminal inside the sandbox");
 	if (kg_send(init->pipe, &message, master, 0) != 0)
 		_exit(KG_EXIT_REFUSED);
 	close(master);
@@ -352,34 +418,60 @@ watch_signals(struct init *init)
 		fail(init, KG_FAULT_INTERNAL, errno, "init: signals");
 }
 
+/* As under bubblewrap, who does it before the init starts: what the init still does is allowed. */
+static void
+install_filter(struct init *init)
+{
+	int failed = kg_container_install(&init->filter);
+
+	if (failed)
+		fail(init, KG_FAULT_FILTER, failed, "cannot install the filter of system calls");
+}
+
 /*
  * ---- the command's own process, before its exec ----
  * It runs on our memory while we stand still, and writes to nothing of it but exec_errno and the arguments.
  */
 
-/* Ignored signals would be inherited, and the launcher ignores some. All zero is the default action. */
-static void
-default_signals(void)
-{
-	static const char default_action[64];
-	sigset_t none;
-
-	for (int signal = 1; signal <= 64; signal++)
-		(void)syscall(SYS_rt_sigaction, signal, default_action, NULL, 8); /* KILL and STOP refuse, rightly */
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* A file without `#!` is a shell script to every shell and to execvp(3), so it is one to us. */
 static void
-exec_script(struct init *init)
+exec_script(struct init *init, const char *path)
 {
 	char **argv = init->command_argv - 1;
 
 	argv[0] = (char *)"/bin/sh";
-	argv[1] = (char *)init->exec;
+	argv[1] = (char *)path;
 	execve("/bin/sh", argv, init->variables);
 	errno = ENOEXEC;
+}
+
+static void
+exec_file(struct init *init, const char *path)
+{
+	execve(path, init->command_argv, init->variables);
+	if (errno == ENOEXEC)
+		exec_script(init, path);
+}
+
+/* As execvp(3): a file that may not be executed does not end the search, but is what is told when there is no
+ * other. */
+static void
+exec_search(struct init *init)
+{
+	static char path[KG_PATH_ROOM];
+	const char *at = kg_env_find(init->variables, "PATH");
+	int refused = 0;
+
+	at = at ? at + strlen("PATH=") : "/usr/bin:/bin";
+	while (kg_path_next(&at, init->exec, path)) {
+		exec_file(init, path);
+		if (errno == EACCES)
+			refused = errno;
+		else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE && errno != ENODEV &&
+				 errno != ETIMEDOUT)
+			return;
+	}
+	errno = refused ? refused : ENOENT;
 }
 
 static int
@@ -389,10 +481,11 @@ become_command(void *context)
 
 	(void)setpgid(0, 0); /* cannot fail: a new process, no leader of a session */
 	kg_terminal_give(&init->terminal);
-	default_signals();
-	execve(init->exec, init->command_argv, init->variables);
-	if (errno == ENOEXEC)
-		exec_script(init);
+	kg_default_signals();
+	if (strchr(init->exec, '/'))
+		exec_file(init, init->exec);
+	else
+		exec_search(init);
 	init->exec_errno = errno;
 	_exit(KG_EXIT_REFUSED);
 }
@@ -430,13 +523,13 @@ start_command(struct init *init)
 		_exit(KG_EXIT_REFUSED);
 	init->command = clone(become_command, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, init);
 	if (init->command < 0)
-		fail(init, KG_FAULT_INTERNAL, errno, "cannot start a process inside the os sandbox");
+		fail(init, KG_FAULT_INTERNAL, errno, "cannot start a process inside the sandbox");
 	if (init->exec_errno)
 		exec_failed(init);
 	tell(init, KG_STARTED, 0, 0);
 	kg_terminal_given(&init->terminal);
 	kg_unmap(init->environment.bytes, init->environment.n);
-	kg_unmap(init->variables, ((size_t)init->variable_count + 1) * sizeof(char *));
+	kg_unmap(init->variables, init->variables_bytes);
 }
 
 /* ---- while it runs ---- */
@@ -483,6 +576,15 @@ tell_left(struct init *init)
 	}
 }
 
+static void
+tell_oom(struct init *init)
+{
+	uint64_t kills = kg_container_oom_kills(&init->oom);
+
+	if (kills)
+		tell(init, KG_OOM, kills < OOM_KILLS_MAX ? (int)kills : OOM_KILLS_MAX, 0);
+}
+
 __attribute__((noreturn)) static void
 command_ended(struct init *init, int status)
 {
@@ -492,6 +594,7 @@ command_ended(struct init *init, int status)
 		hint_not_found(init);
 	wait_for_rest(init);
 	tell_left(init);
+	tell_oom(init);
 	tell(init, KG_EXIT, message.a, message.b);
 	_exit(message.a); /* what the command left ends with us */
 }
@@ -606,14 +709,23 @@ serve(struct init *init)
 }
 
 int
-kg_init_main(int argc, char **argv)
+kg_init_main(int argc, char **argv, char **environment)
 {
-	struct init init = { .pipe = -1, .signals = -1, .route = { .listener = -1, .channel = -1 }, .terminal = { .tty = -1, .command_tty = -1 } };
+	struct init init = { .pipe = -1,
+		.signals = -1,
+		.own = environment,
+		.oom = { .fd = -1 },
+		.route = { .listener = -1, .channel = -1 },
+		.terminal = { .tty = -1, .command_tty = -1 } };
 
 	if (!read_arguments(&init, argc, argv))
 		return KG_EXIT_REFUSED;
 	offer_to_oom_killer();
+	if (init.connect && !connect_launcher(&init))
+		return KG_EXIT_REFUSED;
 	harden(&init);
+	if (init.connect)
+		receive_surroundings(&init);
 	receive_start(&init);
 	check_mounts(&init);
 	if (chdir(init.cwd) < 0)
@@ -622,6 +734,8 @@ kg_init_main(int argc, char **argv)
 	if (init.wants_terminal)
 		open_terminal(&init);
 	watch_signals(&init);
+	if (init.connect)
+		install_filter(&init);
 	start_command(&init);
 	serve(&init);
 }

@@ -99,20 +99,12 @@ kg_launch_refuse_errno(struct kg_launch *launch, enum kg_fault fault, const char
 
 /* ---- the process ---- */
 
-/* 0 to 2 exist in any case, so that no descriptor of ours ever becomes somebody's standard stream. */
-static void
-fill_streams(void)
-{
-	for (int fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0)
-			(void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); /* takes the lowest number: this one */
-}
-
 static void
 keep_descriptors(struct kg_launch *launch)
 {
 	const int named[] = { launch->folder, launch->control, launch->args, launch->lifeline, launch->verify,
-		launch->bwrap.seccomp };
+		launch->bwrap.seccomp, launch->container.environment, launch->container.directory,
+		launch->container.filter, launch->container.listener };
 	static int keep[KG_PASS_MAX + KG_COUNT(named)];
 	size_t n;
 
@@ -187,17 +179,6 @@ leave_surroundings(struct kg_launch *launch)
 
 /* ---- the start message ---- */
 
-static const char *
-variable(char **environment, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; *environment; environment++)
-		if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=')
-			return *environment;
-	return NULL;
-}
-
 /* Copies the kept variables to out, or with NULL only counts their bytes. */
 static size_t
 kept_variables(const struct kg_launch *launch, char *out)
@@ -205,7 +186,7 @@ kept_variables(const struct kg_launch *launch, char *out)
 	size_t total = 0;
 
 	for (size_t i = 0; i < launch->keep_count; i++) {
-		const char *text = variable(launch->environment, launch->keep[i]);
+		const char *text = kg_env_find(launch->environment, launch->keep[i]);
 		size_t n = text ? strlen(text) + 1 : 0;
 
 		if (out && n)
@@ -215,43 +196,63 @@ kept_variables(const struct kg_launch *launch, char *out)
 	return total;
 }
 
-static size_t
-verify_bytes(struct kg_launch *launch)
+size_t
+kg_launch_file_bytes(struct kg_launch *launch, int fd, size_t max, const char *what)
 {
 	struct stat file;
 
-	if (launch->verify < 0)
-		return 0;
-	if (fstat(launch->verify, &file) < 0)
-		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, "launch: list of mounts");
-	if (file.st_size < 0 || file.st_size > KG_VERIFY_BYTES) {
+	if (fstat(fd, &file) < 0)
+		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, what);
+	if (file.st_size < 0 || (size_t)file.st_size > max) {
 		errno = E2BIG;
-		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, "launch: list of mounts");
+		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, what);
 	}
 	return (size_t)file.st_size;
 }
 
 static void
+put_message(struct kg_launch *launch, const struct kg_message *message)
+{
+	memcpy(launch->start + launch->start_bytes, message, sizeof(*message));
+	launch->start_bytes += sizeof(*message);
+}
+
+static void
+put_file(struct kg_launch *launch, int fd, size_t n, const char *what)
+{
+	if (n && pread(fd, launch->start + launch->start_bytes, n, 0) != (ssize_t)n)
+		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, what);
+	launch->start_bytes += n;
+}
+
+static void
 write_start(struct kg_launch *launch)
 {
-	size_t environment = kept_variables(launch, NULL), verify = verify_bytes(launch);
-	struct kg_message start = { .type = KG_START, .a = (int32_t)environment, .b = (int32_t)verify };
+	static const char filter_name[] = "launch: seccomp filter", verify_name[] = "launch: list of mounts";
+	const int filter_fd = launch->container.filter, verify_fd = launch->verify;
+	size_t environment = kept_variables(launch, NULL);
+	size_t verify = verify_fd < 0 ? 0 : kg_launch_file_bytes(launch, verify_fd, KG_VERIFY_BYTES, verify_name);
+	size_t filter = filter_fd < 0 ? 0 : kg_launch_file_bytes(launch, filter_fd, KG_FILTER_BYTES, filter_name);
+	struct kg_message filter_head = { .type = KG_FILTER, .a = (int32_t)filter },
+					  start = { .type = KG_START, .a = (int32_t)environment, .b = (int32_t)verify };
 
 	if (environment > KG_ENV_BYTES) {
 		errno = E2BIG;
 		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, "the environment of the command is too large");
 	}
-	launch->start_bytes = sizeof(start) + environment + verify;
-	launch->start = kg_map(launch->start_bytes);
+	launch->start_room = 2 * sizeof(start) + filter + environment + verify;
+	launch->start = kg_map(launch->start_room);
 	if (!launch->start)
 		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, "launch: start message");
-	memcpy(launch->start, &start, sizeof(start));
-	kept_variables(launch, launch->start + sizeof(start));
-	if (verify &&
-		pread(launch->verify, launch->start + sizeof(start) + environment, verify, 0) != (ssize_t)verify)
-		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, "launch: list of mounts");
+	if (filter_fd >= 0)
+		put_message(launch, &filter_head);
+	put_file(launch, filter_fd, filter, filter_name);
+	put_message(launch, &start);
+	launch->start_bytes += kept_variables(launch, launch->start + launch->start_bytes);
+	put_file(launch, verify_fd, verify, verify_name);
 }
 
+/* As much as the pipe takes now. */
 void
 kg_launch_send_start(struct kg_launch *launch)
 {
@@ -262,7 +263,7 @@ kg_launch_send_start(struct kg_launch *launch)
 		launch->start_sent += (size_t)n;
 	if (launch->start_sent < launch->start_bytes)
 		return;
-	kg_unmap(launch->start, launch->start_bytes);
+	kg_unmap(launch->start, launch->start_room);
 	launch->start = NULL;
 }
 
@@ -596,13 +597,16 @@ int
 kg_launch_main(int argc, char **argv, char **environment)
 {
 	struct kg_launch *launch = &only;
+	int *const none[] = { &launch->folder, &launch->control, &launch->lifeline, &launch->args,
+		&launch->verify, &launch->pipe, &launch->child_fd, &launch->word_fd, &launch->bwrap.seccomp,
+		&launch->bwrap.init_end, &launch->container.environment, &launch->container.directory,
+		&launch->container.filter, &launch->container.listener, &launch->container.init };
 	struct kg_result result;
 
-	launch->folder = launch->control = launch->lifeline = launch->args = launch->verify =
-		launch->bwrap.seccomp = -1;
-	launch->pipe = launch->child_fd = launch->word_fd = launch->bwrap.init_end = -1;
+	for (size_t i = 0; i < KG_COUNT(none); i++)
+		*none[i] = -1;
 	launch->environment = environment;
-	fill_streams();
+	kg_fill_streams();
 	kg_launch_options(launch, argc, argv);
 	if (getuid() == 0 || geteuid() == 0) {
 		kg_say(2, "the sandbox refuses to run as root; run kraft as an ordinary user", NULL);

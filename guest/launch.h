@@ -39,6 +39,15 @@ struct kg_launch {
 		const char **argv;
 		int init_end; /* of the pipe, until the init has spoken */
 	} bwrap;
+	struct {
+		const char *program, *connect;
+		int environment, directory, filter, listener; /* descriptors */
+		const char **argv, **variables;
+		struct kg_client client;
+		int init; /* pidfd of process 1; -1: it has not connected, or is gone */
+		bool connected, stopping;
+		int64_t stop_at; /* the client is ended then, CLOCK_MONOTONIC in ms; 0: it is not to be */
+	} container;
 	/* the process that the kind starts */
 	pid_t child;
 	int child_fd;                 /* its pidfd */
@@ -47,7 +56,7 @@ struct kg_launch {
 	/* the talk */
 	int pipe; /* to the init */
 	char *start;
-	size_t start_bytes, start_sent;
+	size_t start_room, start_bytes, start_sent;
 	struct kg_talk talk;
 	bool spoke, killed, deaf;
 	struct kg_message order, word;
@@ -79,6 +88,8 @@ struct kg_kind {
 };
 extern const struct kg_kind kg_kind_bwrap;
 
+extern const struct kg_kind kg_kind_container;
+
 /* Reads the command line and chooses the kind, or refuses. */
 void kg_launch_options(struct kg_launch *launch, int argc, char **argv);
 
@@ -93,6 +104,8 @@ __attribute__((noreturn)) void kg_launch_refuse_errno(
  * and the command. */
 enum { KG_INIT_WORDS = 13 };
 void kg_launch_init_words(const struct kg_launch *launch, const char **out);
+/* The size of a named file, or refuses: it is no file, or larger than max. */
+size_t kg_launch_file_bytes(struct kg_launch *launch, int fd, size_t max, const char *what);
 /* As much of the start message as the pipe takes now. */
 void kg_launch_send_start(struct kg_launch *launch);
 /*

@@ -23,6 +23,10 @@ FD_OPTION(lifeline, lifeline)
 FD_OPTION(args, args)
 FD_OPTION(verify, verify)
 FD_OPTION(seccomp, bwrap.seccomp)
+FD_OPTION(client_env, container.environment)
+FD_OPTION(client_dir, container.directory)
+FD_OPTION(filter, container.filter)
+FD_OPTION(listen, container.listener)
 
 #define TEXT_OPTION(name, field)                              \
 	static bool take_##name(void *context, const char *value) \
@@ -44,6 +48,8 @@ TEXT_OPTION(terminal_size, terminal_size)
 PATH_OPTION(bwrap, bwrap.program)
 PATH_OPTION(tmp, bwrap.tmp.path)
 PATH_OPTION(shm, bwrap.shm.path)
+PATH_OPTION(client, container.program)
+PATH_OPTION(connect, container.connect)
 
 static bool
 take_terminal(void *context, const char *value)
@@ -123,6 +129,12 @@ static const struct kg_option launch_options[] = {
 	{ "--channel", true, take_channel },
 	{ "--cwd", true, take_cwd },
 	{ "--exec", true, take_exec },
+	{ "--client", true, take_client },
+	{ "--client-env", true, take_client_env },
+	{ "--client-dir", true, take_client_dir },
+	{ "--filter", true, take_filter },
+	{ "--listen", true, take_listen },
+	{ "--connect", true, take_connect },
 };
 
 static bool
@@ -133,10 +145,20 @@ bwrap_complete(const struct kg_launch *launch)
 }
 
 static bool
+container_complete(const struct kg_launch *launch)
+{
+	return launch->container.connect && launch->container.environment >= 0 &&
+		   launch->container.directory >= 0 && launch->container.filter >= 0 &&
+		   launch->container.listener >= 0;
+}
+
+static bool
 complete(const struct kg_launch *launch)
 {
 	return launch->command_count > 0 && launch->cwd && launch->exec && launch->folder >= 0 &&
-		   launch->control >= 0 && launch->args >= 0 && bwrap_complete(launch);
+		   launch->control >= 0 && launch->args >= 0 &&
+		   (launch->container.program ? !launch->bwrap.program && container_complete(launch)
+									  : bwrap_complete(launch));
 }
 
 static void
@@ -166,6 +188,6 @@ kg_launch_options(struct kg_launch *launch, int argc, char **argv)
 		kg_say(2, "launch: arguments are missing", NULL);
 		kg_launch_refuse(launch, KG_FAULT_INTERNAL, EINVAL);
 	}
-	launch->kind = &kg_kind_bwrap;
+	launch->kind = launch->container.program ? &kg_kind_container : &kg_kind_bwrap;
 	list_capped(launch);
 }

@@ -1,6 +1,6 @@
 /*
  * kraft-guest: one static program, three roles.
- *   launch  on the host: parent of bubblewrap, between kraft and the init          launch.c
+ *   launch  on the host: parent of what makes the sandbox, between kraft and the init   launch.c
  *   init    process 1 inside: starts the command, reaps, reports                   init.c
  *   kraft   inside, as the worker's command: its way to reach kraft                shim.c, hook.c; prove.c is kraft's own
  * Launcher and init are steered by their arguments and descriptors alone: no variable and no current
@@ -26,7 +26,7 @@ main(int argc, char **argv, char **environment)
 	if (argc > 1 && strcmp(argv[1], "launch") == 0)
 		return kg_launch_main(argc, argv, environment);
 	if (argc > 1 && strcmp(argv[1], "init") == 0)
-		return kg_init_main(argc, argv);
+		return kg_init_main(argc, argv, environment);
 	kg_say(2, "kraft-guest is started by kraft; its roles are 'launch' and 'init'", NULL);
 	return 2;
 }

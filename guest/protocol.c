@@ -22,8 +22,16 @@ no_values(const struct kg_message *message)
 static bool
 init_fault(const struct kg_message *message)
 {
-	return (message->a == KG_FAULT_PTY || message->a == KG_FAULT_ROUTE || message->a == KG_FAULT_CWD || message->a == KG_FAULT_INTERNAL) &&
-		   in_range(message->b, 0, ERRNO_MAX);
+	switch (message->a) {
+	case KG_FAULT_PTY:
+	case KG_FAULT_ROUTE:
+	case KG_FAULT_CWD:
+	case KG_FAULT_FILTER:
+	case KG_FAULT_INTERNAL:
+		return in_range(message->b, 0, ERRNO_MAX);
+	default:
+		return false;
+	}
 }
 
 static bool
@@ -57,6 +65,8 @@ may_come(const struct kg_talk *talk, const struct kg_message *message)
 		return talk->started && !talk->left && in_range(message->a, 1, PROCESSES_MAX) && message->b == 0;
 	case KG_LEFT_NAMES:
 		return talk->left && talk->pieces < KG_LEFT_PIECES;
+	case KG_OOM:
+		return talk->started && !talk->oom && message->a >= 1 && message->b == 0;
 	case KG_EXIT:
 		return talk->started && exit_values(message);
 	default:
@@ -83,6 +93,9 @@ kg_talk_take(struct kg_talk *talk, const struct kg_message *message, size_t desc
 		break;
 	case KG_LEFT_NAMES:
 		talk->pieces++;
+		break;
+	case KG_OOM:
+		talk->oom = true;
 		break;
 	case KG_STOPPED:
 	case KG_CONTINUED:
@@ -266,6 +279,96 @@ kg_env_count(const char *block, size_t bytes)
 		count++;
 	}
 	return count;
+}
+
+const char *
+kg_env_find(char *const *variables, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *variables; variables++)
+		if (strncmp(*variables, name, n) == 0 && (*variables)[n] == '=')
+			return *variables;
+	return NULL;
+}
+
+/* Whether the block has a variable whose name is the first n bytes of `variable`. */
+static bool
+block_has(const char *block, const char *end, const char *variable, size_t n)
+{
+	for (; block < end; block += strlen(block) + 1)
+		if (strncmp(block, variable, n) == 0 && block[n] == '=')
+			return true;
+	return false;
+}
+
+size_t
+kg_env_merge(char *const *under, const char *block, size_t bytes, const char **out)
+{
+	const char *end = block + bytes;
+	size_t n = 0;
+
+	for (; *under; under++) {
+		const char *equals = strchr(*under, '=');
+
+		if (equals && equals != *under && !block_has(block, end, *under, (size_t)(equals - *under)))
+			out[n++] = *under;
+	}
+	for (; block < end; block += strlen(block) + 1)
+		out[n++] = block;
+	out[n] = NULL;
+	return n;
+}
+
+bool
+kg_path_next(const char **at, const char *name, char out[KG_PATH_ROOM])
+{
+	size_t name_bytes = strlen(name) + 1;
+
+	while (*at && name_bytes > 1) {
+		const char *from = *at;
+		size_t n = strcspn(from, ":");
+
+		*at = from[n] ? from + n + 1 : NULL;
+		if (*from != '/' || n + 1 + name_bytes > KG_PATH_ROOM)
+			continue;
+		memcpy(out, from, n);
+		out[n] = '/';
+		memcpy(out + n + 1, name, name_bytes);
+		return true;
+	}
+	return false;
+}
+
+uint64_t
+kg_oom_kills(const char *text, size_t n)
+{
+	static const char key[] = "oom_kill ";
+	const char *end = text + n;
+
+	while (text < end) {
+		const char *line_end = memchr(text, '\n', (size_t)(end - text));
+		const char *at = text + sizeof(key) - 1;
+		uint64_t count;
+
+		if (!line_end)
+			break; /* cut off: it could be a part of the number */
+		if (at < line_end && memcmp(text, key, sizeof(key) - 1) == 0 &&
+			kg_number(&at, line_end, INT64_MAX, &count) && at == line_end)
+			return count;
+		text = line_end + 1;
+	}
+	return 0;
+}
+
+int
+kg_client_patience(const struct kg_client *client, int64_t now)
+{
+	int64_t left = client->started_at + KG_CLIENT_MS - now;
+
+	if (client->ended)
+		left = client->code ? 0 : client->ended_at + KG_CONNECT_MS - now;
+	return left > 0 ? (int)left : 0;
 }
 
 /* Whether the argument at p is `text`; *next is what follows it. */

@@ -16,7 +16,7 @@
 
 /* What has been heard from the init. All zero at the start. */
 struct kg_talk {
-	bool terminal, started, left;
+	bool terminal, started, left, oom;
 	int pieces;         /* of KG_LEFT_NAMES */
 	uint32_t last_word; /* KG_EXIT, KG_EXEC_FAILED, KG_WALL or KG_LAUNCH_FAILED, which end the talk; or 0 */
 	int32_t a, b;       /* of the last word */
@@ -44,8 +44,8 @@ enum { KG_RESULT_BYTES = 40 };
 size_t kg_result_text(const struct kg_result *result, char out[KG_RESULT_BYTES]);
 
 /*
- * The name and the state's letter in the text of a process's /proc file `stat`; the name is cut at its room and
- * terminated. False: it is none.
+ * The name and the state's letter in the text of a process's /proc file `stat`; the name is cut at its room
+ * and terminated. False: it is none.
  */
 bool kg_stat_name(const char *stat, size_t n, char name[KG_LEFT_NAME], char *state);
 
@@ -75,6 +75,38 @@ int kg_verify_next(const char **at, const char *end, struct kg_verify *out);
 
 /* The environment block: how many variables, or -1 when it is malformed. */
 long kg_env_count(const char *block, size_t bytes);
+
+/* The first variable of that name, as "NAME=value", or NULL. */
+const char *kg_env_find(char *const *variables, const char *name);
+
+/*
+ * The variables of `under` and over them those of a block that kg_env_count has counted; what has no name is
+ * dropped. Returns how many; out has room for both and the NULL behind them.
+ */
+size_t kg_env_merge(char *const *under, const char *block, size_t bytes, const char **out);
+
+/*
+ * The next place where `name` may be along a PATH: *at is where to go on, NULL behind the last one. False:
+ * there is none. Elements that are no absolute paths, or too long, are passed over.
+ */
+enum { KG_PATH_ROOM = 4096 };
+bool kg_path_next(const char **at, const char *name, char out[KG_PATH_ROOM]);
+
+/* The count of `oom_kill` in the text of a cgroup's memory.events or memory.oom_control; 0: it says none. */
+uint64_t kg_oom_kills(const char *text, size_t n);
+
+/* The container's CLI, as long as the init has not connected. Times: CLOCK_MONOTONIC in ms. */
+struct kg_client {
+	bool ended;
+	int code; /* 128 + signal when one ended it */
+	int64_t started_at, ended_at;
+};
+enum {
+	KG_CLIENT_MS = 120000, /* a first start unpacks and copies */
+	KG_CONNECT_MS = 15000, /* it said that the container runs: process 1 has nothing to do but connect */
+};
+/* How long the init may still take, in ms; 0: no container comes any more. */
+int kg_client_patience(const struct kg_client *client, int64_t now);
 
 /*
  * Copies bubblewrap's arguments with `--bind HOST DEST` written as `--perms 1777 --size SIZE --tmpfs DEST`.

@@ -55,7 +55,7 @@ hand_over(struct kg_route *route)
 	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0) {
 		if (route->listener < 0)
 			route->listener = listen_on_loopback();
-		failed = route->listener < 0 ? errno : kg_send_bytes(fd, &word, 1, route->listener, MSG_DONTWAIT);
+		failed = route->listener < 0 ? errno : kg_send_bytes(fd, &word, 1, &route->listener, 1, MSG_DONTWAIT);
 		if (!failed)
 			return fd;
 		errno = failed;

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -168,25 +169,46 @@ kg_unmap(void *memory, size_t bytes)
 		(void)munmap(memory, bytes); /* cannot fail for a mapping of ours */
 }
 
+void
+kg_fill_streams(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); /* takes the lowest number: this one */
+}
+
+/* Ignored signals would be inherited, and the launcher ignores some. All zero is the default action. */
+void
+kg_default_signals(void)
+{
+	static const char default_action[64];
+	sigset_t none;
+
+	for (int signal = 1; signal <= 64; signal++)
+		(void)syscall(SYS_rt_sigaction, signal, default_action, NULL, 8); /* KILL and STOP refuse, rightly */
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 int
-kg_send_bytes(int fd, const void *bytes, size_t n, int descriptor, int flags)
+kg_send_bytes(int fd, const void *bytes, size_t n, const int *descriptors, size_t count, int flags)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
+		char room[CMSG_SPACE(KG_DESCRIPTORS * sizeof(int))];
 	} control;
 	struct iovec part = { (void *)bytes, n };
 	struct msghdr head = { .msg_iov = &part, .msg_iovlen = 1 };
 	ssize_t sent;
 
-	if (descriptor >= 0) {
+	if (count) {
 		memset(&control, 0, sizeof(control));
 		head.msg_control = control.room;
-		head.msg_controllen = sizeof(control.room);
+		head.msg_controllen = (socklen_t)CMSG_SPACE(count * sizeof(int));
 		control.head.cmsg_level = SOL_SOCKET;
 		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.head), &descriptor, sizeof(descriptor));
+		control.head.cmsg_len = (socklen_t)CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(&control.head), descriptors, count * sizeof(int));
 	}
 	do
 		sent = sendmsg(fd, &head, flags | MSG_NOSIGNAL);
@@ -199,5 +221,5 @@ kg_send_bytes(int fd, const void *bytes, size_t n, int descriptor, int flags)
 int
 kg_send(int fd, const struct kg_message *message, int descriptor, int flags)
 {
-	return kg_send_bytes(fd, message, sizeof(*message), descriptor, flags);
+	return kg_send_bytes(fd, message, sizeof(*message), &descriptor, descriptor >= 0, flags);
 }

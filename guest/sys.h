@@ -11,7 +11,7 @@
 #define KG_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 int kg_launch_main(int argc, char **argv, char **environment);
-int kg_init_main(int argc, char **argv);
+int kg_init_main(int argc, char **argv, char **environment);
 int kg_shim_main(int argc, char **argv);
 
 /* One line on a descriptor in one write: the parts up to NULL, "kraft: " before them, a line feed behind. */
@@ -51,8 +51,15 @@ int64_t kg_now_ms(void);
 void *kg_map(size_t bytes);
 void kg_unmap(void *memory, size_t bytes);
 
-/* Bytes, few enough to go in one piece, with a descriptor or -1. Flags as for sendmsg. 0 or errno. */
-int kg_send_bytes(int fd, const void *bytes, size_t n, int descriptor, int flags);
+/* 0 to 2 exist in any case, so that no descriptor of ours ever becomes somebody's standard stream. */
+void kg_fill_streams(void);
+/* What a program is to be started with: no signal ignored, none blocked. Only between fork and exec. */
+void kg_default_signals(void);
+
+/* Bytes, few enough to go in one piece, with descriptors. Flags as for sendmsg. 0 or errno. */
+enum { KG_DESCRIPTORS = 3 }; /* at most */
+int kg_send_bytes(int fd, const void *bytes, size_t n, const int *descriptors, size_t count, int flags);
+/* With a descriptor or -1. */
 int kg_send(int fd, const struct kg_message *message, int descriptor, int flags);
 
 #endif

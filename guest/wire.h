@@ -8,9 +8,10 @@
  * Nobody trusts what comes from the init beyond its own session: after the command started, it is the
  * worker's word.
  *
- * In a container (see --client below) the pipe is a connection that the init makes, and two things come before the start:
- * KG_STREAMS, with three descriptors: stdin, stdout and stderr of the command; and KG_FILTER with a = bytes of a seccomp filter
- * (struct sock_filter), then the filter, which the init installs on itself before it starts anything.
+ * In a container (see --client below) the pipe is a connection that the init makes, and two things come
+ * before the start: KG_STREAMS, with three descriptors: stdin, stdout and stderr of the command; and KG_FILTER
+ * with a = bytes of a seccomp filter (struct sock_filter), then the filter, which the init installs on itself
+ * before it starts anything.
  *
  * Start on the init pipe, launcher -> init: KG_START with a = bytes of environment block, b = bytes of verify
  * block, then the two blocks: the environment ("NAME=value\0"...), and the verify block ("device inode flags
@@ -38,7 +39,7 @@ enum kg_type {
 	KG_LEFT_NAMES,    /* init -> kraft: a, b = the next eight bytes of their names; after KG_LEFT */
 	KG_STREAMS,       /* launcher -> init: see above; three descriptors ride along */
 	KG_FILTER,        /* launcher -> init: see above */
-	KG_OOM,           /* init -> kraft: a = processes that the container's memory limit has killed; before KG_EXIT */
+	KG_OOM,           /* init -> kraft: a = processes that ran out of the container's memory; before KG_EXIT */
 	KG_TYPE_END
 };
 
@@ -53,8 +54,10 @@ enum kg_fault {
 	KG_FAULT_CWD,
 	KG_FAULT_INTERNAL,
 	KG_FAULT_CLIENT,  /* the container's CLI could not be started (b is an errno) */
-	KG_FAULT_RUNTIME, /* the container's CLI ended with exit code b before the init had spoken, or (b is 0) the init never spoke */
+	KG_FAULT_RUNTIME, /* the container's CLI ended with exit code b before the init had connected, or (b is 0) it
+					   * never did */
 	KG_FAULT_FILTER,  /* the kernel did not take the seccomp filter (b) */
+	KG_FAULT_END
 };
 
 struct kg_message {
@@ -92,6 +95,9 @@ enum {
 	KG_EXIT_NOT_FOUND = 127,
 	KG_ENV_BYTES = 1 << 20,    /* environment block at most */
 	KG_VERIFY_BYTES = 2 << 20, /* verify block at most */
+	KG_FILTER_BYTES = 4096,    /* seccomp filter at most; a multiple of KG_FILTER_STEP */
+	KG_FILTER_STEP = 8,
+	KG_CLIENT_BYTES = 2 << 20, /* words, or variables, of the container's CLI at most; no exec takes more */
 	KG_KEEP_MAX = 1024,        /* --keep names at most */
 	KG_PASS_MAX = 1024,        /* --pass-fd at most */
 };
@@ -145,15 +151,18 @@ enum {
  *   --client-env FD  its environment ("NAME=value\0"...), a file
  *   --client-dir FD  directory that it is started in
  *   --filter FD      the seccomp filter, a file, for KG_FILTER
- *   --listen FD      a listening unix socket: the first connection of our own user is the init's, then it is closed
- *   --connect PATH   where the init finds that socket
- * It runs CLIENT ARGS... init --connect PATH --image-env [...as above]. Its stdout goes nowhere, its stderr to the launcher's. It is to end
- * by itself when the container runs: with 0, or the launch has failed (KG_FAULT_RUNTIME). The launcher opens a pidfd of the
- * connection's process, ends the container through it (SIGKILL to process 1), and is done when that pidfd says so: then nothing of
- * the container runs any more. Who removes a container that was made and never spoke is kraft.
+ *   --listen FD      a listening unix socket: the first connection of our own user is the init's, then it is
+ *                    closed and its file removed
+ *   --connect PATH   where that socket is, for us and inside
+ * It runs CLIENT ARGS... init --connect PATH --image-env [...as above], with nothing on its stdin, its stdout
+ * going nowhere and its stderr to the launcher's. It is to end by itself when the container runs: with 0, or the
+ * launch has failed (KG_FAULT_RUNTIME). The launcher opens a pidfd of the connection's process, ends the container
+ * through it (SIGKILL to process 1), and is done when that pidfd says so: then nothing of the container runs any
+ * more. Who removes a container that was made and never spoke is kraft.
  *
- * kraft-guest init --connect PATH --image-env: in place of --pipe. The command's variables are the container's own, and over them those
- * of the start; a PATH to EXEC without '/' is looked up along PATH as execvp(3) does it, with its exit codes 126 and 127.
+ * kraft-guest init --connect PATH --image-env: in place of --pipe. The command's variables are the container's
+ * own, and over them those of the start. An EXEC without '/' is looked up along their PATH as execvp(3) does it,
+ * but for elements that are no absolute paths: what those find is the repository's choice.
  *
  * kraft-guest called as `kraft`: the worker's shim.
  */

@@ -31,6 +31,19 @@ explain_bwrap(struct kr_run_state *run, const struct kr_session_end *end, struct
 }
 
 static int
+explain_runtime(const struct kr_session_end *end, struct kr_error *err)
+{
+	if (!end->fault_errno) {
+		kr_fail(err, KR_E_WALL, "the container did not reach kraft's socket");
+		return kr_hint(err, "where SELinux is enforced, 'selinux' in sandbox.yaml says what happens there; a runtime "
+							"in a virtual machine or of another user cannot reach it");
+	}
+	kr_fail(err, KR_E_WALL, "the container runtime's client ended with exit code %d before the command started",
+		end->fault_errno);
+	return kr_hint(err, "what it said is above");
+}
+
+static int
 explain_fault(struct kr_run_state *run, const struct kr_session_end *end, struct kr_error *err)
 {
 	if (end->wall >= 0) {
@@ -52,6 +65,13 @@ explain_fault(struct kr_run_state *run, const struct kr_session_end *end, struct
 		return kr_hint(err, "run the command again; 'kraft view events' tells whether its proxy failed");
 	case KG_FAULT_PTY:
 		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot open a terminal inside the sandbox");
+	case KG_FAULT_CLIENT:
+		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "the container runtime's client could not be started");
+	case KG_FAULT_RUNTIME:
+		return explain_runtime(end, err);
+	case KG_FAULT_FILTER:
+		return kr_fail_errno(
+			err, KR_E_WALL, end->fault_errno, "the kernel does not take the sandbox's filter of system calls");
 	case KG_FAULT_CWD:
 		return kr_fail_errno(
 			err, KR_E_REFUSED, end->fault_errno, "cannot enter the directory inside the sandbox");

@@ -559,6 +559,9 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 		memcpy(r->end.left_names + r->left_bytes + sizeof(m->a), &m->b, sizeof(m->b));
 		r->left_bytes += KG_LEFT_PIECE;
 		break;
+	case KG_OOM:
+		r->end.oom_kills = m->a < 1 ? 1 : (unsigned)m->a;
+		break;
 	case KG_EXIT:
 		r->got_exit = true;
 		r->end.code = m->a & 255;
@@ -573,7 +576,7 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 		if (m->a == KG_FAULT_NAMESPACE)
 			break; /* it goes on without */
 		r->end.fault =
-			m->a > KG_FAULT_NONE && m->a <= KG_FAULT_INTERNAL ? (enum kg_fault)m->a : KG_FAULT_INTERNAL;
+			m->a > KG_FAULT_NONE && m->a < KG_FAULT_END ? (enum kg_fault)m->a : KG_FAULT_INTERNAL;
 		r->end.fault_errno = m->b;
 		break;
 	default: /* KG_TERMINAL came with its descriptor; anything else is nobody's */

@@ -1,5 +1,6 @@
 /*
- * What a hostile init could say to the launcher, and malformed blocks of the start message. The first byte
+ * What a hostile init could say to the launcher, malformed blocks of the start message, and what the init
+ * reads of its surroundings in a container: variables, a search path, a count of the kernel's. The first byte
  * chooses the reader. Whatever comes in: no read beyond the bytes, one descriptor at most, nothing after the
  * last word, and a result that fits the exit file.
  */
@@ -90,6 +91,34 @@ uncap(const char *args, size_t size)
 	free(out);
 }
 
+/* The bytes as a block of variables and as a search path, over an image with two variables and one that is
+ * none. */
+static void
+image(const char *block, size_t size)
+{
+	static const char *const under[] = { "PATH=/bin", "A=1", "none", NULL };
+	long count = kg_env_count(block, size);
+	const char **out, *at;
+	char *path, place[KG_PATH_ROOM];
+
+	KR_BUG_IF(kg_oom_kills(block, size) > INT64_MAX);
+	if (count >= 0) {
+		out = malloc(((size_t)count + KR_COUNT(under)) * sizeof(*out));
+		size_t n = kg_env_merge((char *const *)under, block, size, out);
+
+		KR_BUG_IF(
+			n < (size_t)count || n > (size_t)count + 2 || out[n] || !kg_env_find((char *const *)out, "PATH"));
+		free(out);
+	}
+	path = malloc(size + 1);
+	memcpy(path, block, size);
+	path[size] = '\0';
+	at = path;
+	while (kg_path_next(&at, "sh", place))
+		KR_BUG_IF(place[0] != '/' || strchr(place, ':') || strcmp(strrchr(place, '/'), "/sh") != 0);
+	free(path);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -99,7 +128,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	copy = malloc(size - 1 ? size - 1 : 1); /* nothing behind it: a read too far is seen */
 	memcpy(copy, data + 1, size - 1);
-	switch (data[0] & 3) {
+	switch (data[0] & 7) {
 	case 0:
 		talk((const uint8_t *)copy, size - 1);
 		break;
@@ -109,8 +138,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 2:
 		environment(copy, size - 1);
 		break;
-	default:
+	case 3:
 		uncap(copy, size - 1);
+		break;
+	default:
+		image(copy, size - 1);
 	}
 	free(copy);
 	return 0;

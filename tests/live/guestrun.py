@@ -22,10 +22,10 @@ INIT = os.path.join(OPT, "init")
 BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
 
 (START, TERMINAL, STARTED, EXEC_FAILED, STOPPED, CONTINUED, EXIT, WALL, SIGNAL, KILL, CHILD,
- LAUNCH_FAILED, LEFT, LEFT_NAMES) = range(1, 15)
+ LAUNCH_FAILED, LEFT, LEFT_NAMES, STREAMS, GIVE_FILTER, OOM) = range(1, 18)
 NAMES = dict(enumerate("- START TERMINAL STARTED EXEC_FAILED STOPPED CONTINUED EXIT WALL SIGNAL KILL CHILD "
-                       "LAUNCH_FAILED LEFT LEFT_NAMES".split()))
-NONE, KEYRING, NO_BWRAP, NAMESPACE, ROUTE, PTY, CWD, INTERNAL = range(8)
+                       "LAUNCH_FAILED LEFT LEFT_NAMES STREAMS FILTER OOM".split()))
+NONE, KEYRING, NO_BWRAP, NAMESPACE, ROUTE, PTY, CWD, INTERNAL, CLIENT, RUNTIME, BAD_FILTER = range(11)
 MESSAGE = struct.Struct("=IiiI")
 
 ALLOW_ALL = struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)
@@ -62,6 +62,46 @@ def view(*extra, work=None, seal=True, capped=None):
     return words
 
 
+class Container:
+    """What a session in a container needs: the words of the client and its variables, and the init's socket in a folder.
+    Without words the client is a stand-in for a runtime: it starts bubblewrap as the container and ends."""
+
+    def __init__(self, words=None, environment=(), image=(), args=None, program=None, body=""):
+        self.folder = tempfile.mkdtemp(prefix="guest-container-", dir=os.environ.get("TMPDIR"))
+        self.path = os.path.join(self.folder, "i.sock")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen(4)
+        self.environment = environment
+        self.program, self.words = program, words
+        if not words:
+            args = list(view() if args is None else args) + ["--ro-bind", self.folder, self.folder, "--clearenv"]
+            for name, value in image:
+                args += ["--setenv", name, value]
+            self.program = os.path.join(self.folder, "client")
+            with open(self.program, "w") as f:
+                f.write(STAND_IN % (body, BWRAP, args))
+            os.chmod(self.program, 0o755)
+            self.words = ["client", "run", "IMAGE"]
+
+
+# `start` starts the container, as a process of nobody's; `body` may end before, or do it later.
+STAND_IN = """#!/usr/bin/python3 -IS
+import os, signal, sys, time
+init = sys.argv[sys.argv.index("IMAGE") + 1:]
+def start():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(BWRAP, ["bwrap"] + ARGS + ["--", "/opt/kraft/init"] + init)
+        os._exit(0)
+    os.wait()
+BODY = %r
+BWRAP, ARGS = %r, %r
+exec(BODY or "start()")
+"""
+
+
 def memory_file(data):
     fd = os.memfd_create("guest-test", os.MFD_CLOEXEC)
     view_left = memoryview(data)
@@ -77,16 +117,22 @@ class Session:
     def __init__(self, argv, exec_path=None, args=None, env=None, keep=None, cwd="/", terminal=False, size=None,
                  verify=None, lifeline=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                  stderr=subprocess.PIPE, extra=(), pass_fds=(), inherit=(), bwrap=BWRAP, capped=None,
-                 caps=None, preexec=None, program=INIT, seccomp=None):
+                 caps=None, preexec=None, program=INIT, seccomp=None, container=None):
         self.folder = tempfile.mkdtemp(prefix="guest-", dir=os.environ.get("TMPDIR"))
         self.messages, self.master, self.rest = [], None, b""
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         folder_fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        words = args if args is not None else view(capped=capped)
+        words = container.words if container else args if args is not None else view(capped=capped)
         files = [folder_fd, memory_file(b"".join(os.fsencode(w) + b"\0" for w in words)),
                  memory_file(FILTER if seccomp is None else seccomp)]
-        line = [program, "launch", "--bwrap", bwrap, "--folder", str(folder_fd), "--control", str(theirs.fileno()),
-                "--args", str(files[1]), "--seccomp", str(files[2])]
+        line = [program, "launch", "--folder", str(folder_fd), "--control", str(theirs.fileno()), "--args", str(files[1])]
+        if container:
+            files += [memory_file(b"".join(os.fsencode(w) + b"\0" for w in container.environment)),
+                      os.open(container.folder, os.O_RDONLY | os.O_DIRECTORY), container.listener.detach()]
+            line += ["--client", container.program, "--filter", str(files[2]), "--client-env", str(files[3]),
+                     "--client-dir", str(files[4]), "--listen", str(files[5]), "--connect", container.path]
+        else:
+            line += ["--bwrap", bwrap, "--seccomp", str(files[2])]
         self.lifeline = None
         if lifeline:
             reader, self.lifeline = os.pipe()

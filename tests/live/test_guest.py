@@ -815,7 +815,7 @@ def nobody_takes():
             connection.close()
         s = s.finish()
         equal((s.code, s.messages[-1][:2], os.path.exists(ran)), (125, ("LAUNCH_FAILED", ROUTE), False), (how, s))
-        truth("the way out of the os sandbox" in s.err, s)
+        truth("the way out of the sandbox" in s.err, s)
 
 
 @test("OS-SEC-07 OS-LCH-06 the init ends with its pipe also while it waits for the proxy")

@@ -55,7 +55,7 @@ nothing_comes_out_of_turn(void **state)
 					   ended = { .started = true, .last_word = KG_EXIT };
 		bool early =
 			type == KG_STARTED || type == KG_EXEC_FAILED || type == KG_WALL || type == KG_LAUNCH_FAILED;
-		bool late = type == KG_STOPPED || type == KG_EXIT || type == KG_LEFT;
+		bool late = type == KG_STOPPED || type == KG_EXIT || type == KG_LEFT || type == KG_OOM;
 		int32_t b = 0;
 
 		if (type == KG_STARTED || type == KG_TERMINAL || type == KG_CONTINUED)
@@ -109,6 +109,22 @@ what_is_left_comes_once_before_the_end_in_so_many_pieces(void **state)
 }
 
 static void
+kills_for_want_of_memory_are_told_once_before_the_end(void **state)
+{
+	struct kg_talk fresh = { 0 }, talk = { .started = true };
+
+	(void)state;
+	assert_false(take(&fresh, KG_OOM, 1, 0, 0));
+	assert_false(take(&talk, KG_OOM, 0, 0, 0));
+	assert_false(take(&talk, KG_OOM, -1, 0, 0));
+	assert_false(take(&talk, KG_OOM, 1, 1, 0));
+	assert_true(take(&talk, KG_OOM, INT32_MAX, 0, 0));
+	assert_false(take(&talk, KG_OOM, 1, 0, 0));
+	assert_true(take(&talk, KG_EXIT, 137, 9, 0));
+	assert_false(take(&talk, KG_OOM, 1, 0, 0));
+}
+
+static void
 the_name_of_a_process(void **state)
 {
 	static const struct {
@@ -156,6 +172,12 @@ values_out_of_range(void **state)
 		{ KG_LAUNCH_FAILED, KG_FAULT_BWRAP, 0, 0 },
 		{ KG_LAUNCH_FAILED, KG_FAULT_NAMESPACE, 0, 0 },
 		{ KG_LAUNCH_FAILED, KG_FAULT_NONE, 0, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_CLIENT, 2, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_RUNTIME, 0, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_END, 0, 0 },
+		{ KG_LAUNCH_FAILED, KG_FAULT_FILTER, -1, 0 },
+		{ KG_STREAMS, 0, 0, 0 },
+		{ KG_FILTER, 8, 0, 0 },
 		{ KG_LAUNCH_FAILED, KG_FAULT_CWD, -1, 0 },
 		{ KG_STARTED, 0, 0, 1 },
 		{ KG_STARTED, 0, 1, 0 },
@@ -366,6 +388,148 @@ environment_block(void **state)
 	assert_int_equal(kg_env_count("A=1\0\0", 5), -1);
 }
 
+/* ---- in a container ---- */
+
+static void
+add_word(char *text, size_t room, const char *word)
+{
+	size_t at = strlen(text), n = strlen(word);
+
+	assert_true(at + n + 2 <= room);
+	memcpy(text + at, word, n);
+	memcpy(text + at + n, " ", 2);
+}
+
+static void
+check_merge(const char *const *under, const char *block, size_t bytes, const char *expected)
+{
+	const char *out[16];
+	char text[128] = "";
+	size_t n = kg_env_merge((char *const *)under, block, bytes, out);
+
+	assert_null(out[n]);
+	for (size_t i = 0; i < n; i++) {
+		add_word(text, sizeof(text), out[i]);
+	}
+	assert_string_equal(text, expected);
+}
+
+static void
+the_variables_of_the_start_lie_over_those_of_the_image(void **state)
+{
+	const char *none[] = { NULL },
+			   *image[] = { "A=1", "AB=2", "nothing", "=x", "", "B==y", "A=3", "C=", NULL };
+
+	(void)state;
+	check_merge(none, "", 0, "");
+	check_merge(none, "A=1\0B=", 7, "A=1 B= ");
+	check_merge(image, "", 0, "A=1 AB=2 B==y A=3 C= ");
+	check_merge(image, "A=9\0C=c", 8, "AB=2 B==y A=9 C=c ");
+	check_merge(image, "B=", 3, "A=1 AB=2 A=3 C= B= ");
+}
+
+static void
+a_variable_is_found_by_its_whole_name(void **state)
+{
+	const char *list[] = { "PATHS=1", "PAT=2", "PATH=a=b", "PATH=c", "PATH", NULL };
+	char *const *variables = (char *const *)list;
+
+	(void)state;
+	assert_string_equal(kg_env_find(variables, "PATH"), "PATH=a=b");
+	assert_null(kg_env_find(variables, "PA"));
+	assert_null(kg_env_find(variables + 4, "PATH"));
+}
+
+static void
+check_path(const char *path, const char *name, const char *expected)
+{
+	const char *at = path;
+	char place[KG_PATH_ROOM], text[128] = "";
+
+	while (kg_path_next(&at, name, place)) {
+		add_word(text, sizeof(text), place);
+	}
+	assert_string_equal(text, expected);
+}
+
+static void
+a_command_is_looked_up_in_absolute_directories_only(void **state)
+{
+	(void)state;
+	check_path("/bin:/usr/bin", "sh", "/bin/sh /usr/bin/sh ");
+	check_path("/bin", "sh", "/bin/sh ");
+	check_path("", "sh", "");
+	check_path(":", "sh", "");
+	check_path(":/bin::.:bin:../x:/usr/bin:", "sh", "/bin/sh /usr/bin/sh ");
+	check_path("/", "sh", "//sh ");
+	check_path("/bin", "", "");
+}
+
+static void
+a_place_that_is_too_long_is_passed_over(void **state)
+{
+	static char path[2 * KG_PATH_ROOM], place[KG_PATH_ROOM];
+
+	(void)state;
+	for (size_t n = KG_PATH_ROOM - 8; n < KG_PATH_ROOM + 8; n++) {
+		const char *at = path;
+		bool fits = n + strlen("/sh") < KG_PATH_ROOM;
+
+		memset(path, 'd', n);
+		path[0] = '/';
+		memcpy(path + n, ":/bin", sizeof(":/bin"));
+		assert_true(kg_path_next(&at, "sh", place));
+		assert_int_equal(strlen(place), fits ? n + 3 : strlen("/bin/sh"));
+		assert_int_equal(kg_path_next(&at, "sh", place), fits);
+	}
+}
+
+static void
+the_kernels_count_of_kills(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t kills;
+	} cases[] = {
+		{ "low 0\nhigh 0\nmax 7\noom 3\noom_kill 2\noom_group_kill 1\n", 2 },
+		{ "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n", 5 },
+		{ "oom_kill 0\n", 0 },
+		{ "oom_kill 12", 0 }, /* cut off */
+		{ "oom_kill \n", 0 },
+		{ "oom_kill -1\n", 0 },
+		{ "oom_kill 1 2\n", 0 },
+		{ "xoom_kill 1\n", 0 },
+		{ "oom_kill\n1\n", 0 },
+		{ "\n\noom_kill 4\n", 4 },
+		{ "oom_kill 99999999999999999999\n", 0 },
+		{ "", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_int_equal(kg_oom_kills(cases[i].text, strlen(cases[i].text)), cases[i].kills);
+}
+
+static void
+how_long_the_launcher_waits_for_a_container(void **state)
+{
+	struct kg_client client = { .started_at = 1000 };
+
+	(void)state;
+	assert_int_equal(kg_client_patience(&client, 1000), 120000);
+	assert_int_equal(kg_client_patience(&client, 120999), 1);
+	assert_int_equal(kg_client_patience(&client, 121000), 0);
+	assert_int_equal(kg_client_patience(&client, 999999), 0);
+	client.ended = true;
+	client.ended_at = 100000;
+	assert_int_equal(kg_client_patience(&client, 100000), 15000);
+	assert_int_equal(kg_client_patience(&client, 121000), 0); /* and not sooner than 15 s after its end */
+	client.ended_at = 120990;
+	assert_int_equal(kg_client_patience(&client, 121000), 14990);
+	client.code = 7;
+	assert_int_equal(kg_client_patience(&client, 120990), 0); /* it says itself that there is none */
+}
+
 /* ---- capped file systems given up ---- */
 
 #define ARGS(text) text, sizeof(text) /* with the final NUL */
@@ -406,6 +570,7 @@ main(void)
 		cmocka_unit_test(nothing_comes_out_of_turn),
 		cmocka_unit_test(a_descriptor_comes_once_and_with_the_terminal_only),
 		cmocka_unit_test(what_is_left_comes_once_before_the_end_in_so_many_pieces),
+		cmocka_unit_test(kills_for_want_of_memory_are_told_once_before_the_end),
 		cmocka_unit_test(the_name_of_a_process),
 		cmocka_unit_test(values_out_of_range),
 		cmocka_unit_test(orders_of_kraft),
@@ -417,6 +582,12 @@ main(void)
 		cmocka_unit_test(verify_block),
 		cmocka_unit_test(malformed_verify_blocks),
 		cmocka_unit_test(environment_block),
+		cmocka_unit_test(the_variables_of_the_start_lie_over_those_of_the_image),
+		cmocka_unit_test(a_variable_is_found_by_its_whole_name),
+		cmocka_unit_test(a_command_is_looked_up_in_absolute_directories_only),
+		cmocka_unit_test(a_place_that_is_too_long_is_passed_over),
+		cmocka_unit_test(the_kernels_count_of_kills),
+		cmocka_unit_test(how_long_the_launcher_waits_for_a_container),
 		cmocka_unit_test(capped_binds_become_tmpfs),
 	};
 

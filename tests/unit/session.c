@@ -1081,9 +1081,44 @@ act_fails(const struct role *role)
 }
 
 static void
+act_has_no_container(const struct role *role)
+{
+	role_says(role, KG_LAUNCH_FAILED, KG_FAULT_RUNTIME, 7);
+}
+
+static void
+act_says_an_unknown_fault(const struct role *role)
+{
+	role_says(role, KG_LAUNCH_FAILED, KG_FAULT_END, 7);
+}
+
+static void
+act_runs_out_of_memory(const struct role *role)
+{
+	role_says(role, KG_STARTED, 0, 0);
+	role_says(role, KG_OOM, 2, 0);
+	role_says(role, KG_EXIT, 137, 9);
+}
+
+static void
 act_cannot_exec(const struct role *role)
 {
 	role_says(role, KG_EXEC_FAILED, EACCES, 0);
+}
+
+static void
+kills_for_want_of_memory_are_in_the_end(void **state)
+{
+	struct folder *f = *state;
+	struct play play;
+
+	open_play(&play, f);
+	run_play(&play, act_runs_out_of_memory);
+	assert_int_equal(play.end.oom_kills, 2);
+	assert_int_equal(kr_session_exit_status(&play.end), 137);
+	run_play(&play, act_cannot_exec);
+	assert_int_equal(play.end.oom_kills, 0);
+	close_play(&play);
 }
 
 static void
@@ -1100,6 +1135,12 @@ ends_without_a_start_are_told_apart(void **state)
 	assert_int_equal(play.end.fault, KG_FAULT_KEYRING);
 	assert_int_equal(play.end.fault_errno, EDQUOT);
 	assert_int_equal(kr_session_exit_status(&play.end), 125);
+	run_play(&play, act_has_no_container);
+	assert_int_equal(play.end.fault, KG_FAULT_RUNTIME);
+	assert_int_equal(play.end.fault_errno, 7);
+	assert_int_equal(kr_session_exit_status(&play.end), 125);
+	run_play(&play, act_says_an_unknown_fault);
+	assert_int_equal(play.end.fault, KG_FAULT_INTERNAL);
 	run_play(&play, act_cannot_exec);
 	assert_int_equal(kr_session_exit_status(&play.end), 126);
 	close_play(&play);
@@ -1211,6 +1252,7 @@ main(void)
 		IN_FOLDER(signals_are_passed_once_and_a_second_interrupt_ends),
 		IN_FOLDER(rubbish_on_the_control_socket_is_harmless),
 		IN_FOLDER(ends_without_a_start_are_told_apart),
+		IN_FOLDER(kills_for_want_of_memory_are_in_the_end),
 		IN_FOLDER(the_exit_file_speaks_when_the_socket_does_not),
 		IN_FOLDER(one_file_for_both_streams_keeps_their_order),
 		cmocka_unit_test(what_the_command_left_is_told_in_one_line),
