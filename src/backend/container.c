@@ -29,7 +29,6 @@ static const char *const walls[] = {
 	"--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", /* the image */
 	"--ipc=private",     /* a daemon's default can be one that others join */
 	"--init=false",      /* ours is process 1, whatever the daemon's default */
-	"--ulimit=core=0:0", /* a core file is a copy of every variable */
 	"--no-healthcheck",  /* of the image's: it runs beside the init */
 	"--workdir=/",       /* of process 1: the image's own may be closed to this user */
 	"--stop-timeout=1",  /* the daemon's own end does not wait for an init that heeds no signal */
