@@ -6,6 +6,7 @@
 #ifndef KR_CLI_DOCTOR_H
 #define KR_CLI_DOCTOR_H
 
+#include "backend/container.h"
 #include "plan/plan.h"
 
 /* verdict, name in --json, how it is printed */
@@ -29,8 +30,17 @@ struct kr_doctor_row {
 	const char *fix; /* "" for none; may have several lines */
 };
 
+/* kind: docker; found once. */
+struct kr_doctor_runtime {
+	bool has_file, has_runtime;
+	struct kr_sandbox_file file;
+	struct kr_runtime runtime;
+	struct kr_error why; /* without a runtime */
+};
+
 struct kr_doctor {
 	struct kr_arena *arena;
+	struct kr_doctor_runtime *runtime; /* NULL: nobody has asked */
 	struct kr_host host; /* guest_dir NULL when it was not found */
 	struct kr_doctor_row *rows;
 	size_t row_count, row_cap;
@@ -44,6 +54,11 @@ void kr_doctor_add_error(struct kr_doctor *doctor, const char *name, const struc
 /* Fills doctor->host; false when nothing else can be asked. */
 bool kr_doctor_host(struct kr_doctor *doctor);
 void kr_doctor_repos(struct kr_doctor *doctor);
+/* Whether any repository's workers run in bubblewrap; true where nobody can say. */
+bool kr_doctor_needs_bubblewrap(struct kr_doctor *doctor);
+
+/* doctor_containers.c: the rows of a repository of kind: docker, and once those of this host. */
+void kr_doctor_container(struct kr_doctor *doctor, const struct kr_repo *repo);
 
 /* The type of the file system that holds `path`, from bytes in the form of /proc/self/mountinfo; NULL when it
  * has no such line. Pure. */

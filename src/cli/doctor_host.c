@@ -318,8 +318,12 @@ kr_doctor_host(struct kr_doctor *d)
 	check_egress(d);
 	check_git(d);
 	check_architecture(d);
-	check_sandbox(d);
-	check_inode_caps(d);
+	if (kr_doctor_needs_bubblewrap(d)) {
+		check_sandbox(d);
+		check_inode_caps(d);
+	} else {
+		kr_doctor_add(d, "bubblewrap", KR_VERDICT_SKIP, "", "no repository is of kind: os");
+	}
 	check_user_manager(d);
 	check_server(d);
 	return true;

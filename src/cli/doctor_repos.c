@@ -173,6 +173,24 @@ check_sandbox(struct kr_doctor *d, const struct kr_repo *repo)
 		kr_doctor_add(d, name, KR_VERDICT_WARN, "", "%s", plan->notes.v[i]);
 }
 
+bool
+kr_doctor_needs_bubblewrap(struct kr_doctor *d)
+{
+	const struct kr_repos *repos = kr_repos_load(d->arena, &d->host.places, NULL);
+	bool any_container = false;
+
+	for (size_t i = 0; repos && i < repos->repo_count; i++) {
+		struct kr_where where = { .repo = &repos->repo[i], .repos = repos };
+
+		if (kr_where_layers(d->arena, &d->host.places, NULL, &where, NULL) < 0)
+			return true;
+		if (where.repo->sandbox.kind == KR_SANDBOX_OS)
+			return true;
+		any_container = any_container || where.repo->sandbox.kind == KR_SANDBOX_DOCKER;
+	}
+	return !any_container;
+}
+
 void
 kr_doctor_repos(struct kr_doctor *d)
 {
@@ -196,6 +214,8 @@ kr_doctor_repos(struct kr_doctor *d)
 		check_checkout(d, where.repo);
 		if (kr_where_layers(d->arena, &d->host.places, NULL, &where, &err) < 0)
 			kr_doctor_add_error(d, named(d, "sandbox", where.repo), &err);
+		else if (where.repo->sandbox.kind == KR_SANDBOX_DOCKER)
+			kr_doctor_container(d, where.repo);
 		else
 			check_sandbox(d, where.repo);
 	}

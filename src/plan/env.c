@@ -180,9 +180,8 @@ set_proxy(struct env *e)
 	set(e, node_proxy_variable, "1", KR_ENV_KRAFT, "Node takes the proxy variables only then");
 }
 
-/* "http://127.0.0.1:3128", "localhost:8080", "socks5h://me:word@[::1]": inside, that is another one. */
-static bool
-is_on_loopback(const char *proxy)
+bool
+kr_proxy_is_loopback(const char *proxy)
 {
 	const char *host = strstr(proxy, "://"), *end;
 
@@ -205,7 +204,7 @@ cross_proxy(struct env *e)
 	for (size_t i = 0; i < KR_COUNT(proxy_variables); i++) {
 		const char *value = kr_host_env(e->b->host, proxy_variables[i]);
 
-		if (value && is_on_loopback(value))
+		if (value && kr_proxy_is_loopback(value))
 			kr_build_note(e->b, "%s is a proxy on the host's own loopback, which a container cannot reach: left out", proxy_variables[i]);
 		else
 			cross(e, proxy_variables[i], because);

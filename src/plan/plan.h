@@ -21,6 +21,8 @@ struct kr_host {
 	const char *const *environment;   /* "NAME=value", NULL-terminated */
 	const char *guest_dir;            /* host directory shown as /opt/kraft: holds `init` and bin/kraft */
 };
+/* "http://127.0.0.1:3128", "localhost:8080", "socks5h://me:word@[::1]": in a container of its own network, another one. Pure. */
+bool kr_proxy_is_loopback(const char *proxy);
 const char *kr_host_env(const struct kr_host *host, const char *name); /* NULL when unset */
 
 /* A directory that is mounted on itself, so that no worker can rename or remove it; by what it was when it was looked at. */

@@ -58,12 +58,31 @@ network_file_systems_are_told_apart(void **state)
 	assert_int_equal(kr_mount_verdict("nfsx"), KR_VERDICT_OK);
 }
 
+static void
+a_proxy_of_this_machine_is_known_by_its_host(void **state)
+{
+	static const char *const here[] = { "http://127.0.0.1:3128", "http://127.9.9.9", "127.0.0.1:80", "socks5://[::1]:1080/",
+		"http://localhost", "HTTP://LocalHost:1", "http://user:p@ss@localhost:3", "http://localhost." };
+	static const char *const elsewhere[] = { "", "http://10.0.0.1:3128", "http://proxy.example:127", 
+		"http://localhosts", "http://notlocalhost", "http://[::2]:1", "http://localhost@proxy.example/",
+		"http://proxy.example/?x@127.0.0.1" };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(here); i++)
+		if (!kr_proxy_is_loopback(here[i]))
+			fail_msg("%s", here[i]);
+	for (size_t i = 0; i < KR_COUNT(elsewhere); i++)
+		if (kr_proxy_is_loopback(elsewhere[i]))
+			fail_msg("%s", elsewhere[i]);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_nearest_mount_counts),
 		cmocka_unit_test(network_file_systems_are_told_apart),
+		cmocka_unit_test(a_proxy_of_this_machine_is_known_by_its_host),
 	};
 
 	return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);

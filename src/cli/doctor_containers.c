@@ -1,0 +1,138 @@
+/*
+ * Rows about kind: docker: the runtime and what it can enforce, the image, the extra CA, and what leads out of a container. Each asks
+ * what a launch asks (backend/container.h); the runtime is asked once for all repositories.
+ */
+#include "cli/doctor.h"
+
+static const char *
+named(const struct kr_doctor *d, const char *what, const struct kr_repo *repo)
+{
+	return kr_arena_printf(d->arena, "%s %s", what, repo->name);
+}
+
+/* ---- once for this host ---- */
+
+static void
+check_ca(struct kr_doctor *d, const struct kr_sandbox_file *file)
+{
+	struct kr_error err = { 0 };
+	struct kr_ca ca;
+
+	if (kr_ca_extra(d->arena, &d->host, file, &ca, &err) < 0)
+		kr_doctor_add_error(d, "ca", &err);
+	else if (ca.ignored)
+		kr_doctor_add(d, "ca", KR_VERDICT_WARN, "correct SSL_CERT_FILE, or name the file in sandbox.yaml: 'ca_bundle'",
+			"SSL_CERT_FILE is ignored for containers: %s", ca.ignored);
+	else if (ca.path)
+		kr_doctor_add(d, "ca", KR_VERDICT_OK, "", "every container trusts '%s' as well", ca.path);
+}
+
+static void
+check_relay_image(struct kr_doctor *d, const struct kr_sandbox_file *file)
+{
+	if (file->relay_image)
+		kr_doctor_add(d, "relay_image", KR_VERDICT_SKIP, "take the key out", "%s:%u:%u: not needed: kraft has no relay container",
+			file->file, file->relay_image_mark.line, file->relay_image_mark.column);
+}
+
+/* What sandbox.yaml and the runtime say; asked at the first repository that needs it. */
+static const struct kr_doctor_runtime *
+ask_once(struct kr_doctor *d)
+{
+	struct kr_doctor_runtime *seen = d->runtime;
+	struct kr_error err = { 0 };
+
+	if (seen)
+		return seen;
+	d->runtime = seen = kr_arena_alloc(d->arena, sizeof(*seen));
+	if (kr_sandbox_file_load(d->arena, &d->host.places, &seen->file, &err) < 0) {
+		kr_doctor_add_error(d, "sandbox.yaml", &err);
+		return seen;
+	}
+	seen->has_file = true;
+	check_ca(d, &seen->file);
+	check_relay_image(d, &seen->file);
+	if (kr_runtime_find(d->arena, &d->host, &seen->file, &seen->runtime, &seen->why) == 0)
+		seen->has_runtime = true;
+	return seen;
+}
+
+/* ---- of each repository ---- */
+
+static void
+check_image(struct kr_doctor *d, const struct kr_repo *repo, const struct kr_runtime *runtime)
+{
+	const char *name = named(d, "sandbox", repo);
+	struct kr_error err = { 0 };
+	struct kr_image image;
+
+	if (kr_image_look(d->arena, runtime, repo->sandbox.image, &image, &err) < 0)
+		kr_doctor_add_error(d, name, &err);
+	else if (!image.id)
+		kr_doctor_add(d, name, KR_VERDICT_WARN,
+			kr_arena_printf(d->arena, "'%s pull %s' fetches it now", runtime->program, repo->sandbox.image),
+			"%s at '%s'; the image '%s' is not here, and is pulled at the first task", runtime->name, runtime->program,
+			repo->sandbox.image);
+	else
+		kr_doctor_add(d, name, KR_VERDICT_OK, "", "%s at '%s' with '%s' (%s, %.19s)", runtime->name, runtime->program,
+			repo->sandbox.image, image.architecture, image.id);
+}
+
+static void
+check_sandbox(struct kr_doctor *d, const struct kr_repo *repo)
+{
+	const struct kr_doctor_runtime *seen = ask_once(d);
+	const char *name = named(d, "sandbox", repo);
+	struct kr_error err = { 0 };
+
+	if (!seen->has_file)
+		kr_doctor_add(d, name, KR_VERDICT_SKIP, "", "without a sandbox.yaml that loads it cannot be asked");
+	else if (!seen->has_runtime)
+		kr_doctor_add_error(d, name, &seen->why);
+	else if (kr_runtime_check(&seen->runtime, &repo->sandbox, seen->file.selinux, &err) < 0)
+		kr_doctor_add_error(d, name, &err);
+	else
+		check_image(d, repo, &seen->runtime);
+}
+
+/* CHN-11, CTR-11 */
+static void
+check_egress(struct kr_doctor *d, const struct kr_repo *repo)
+{
+	const char *name = named(d, "egress", repo);
+
+	if (repo->sandbox.network.is_set)
+		kr_doctor_add(d, name, KR_VERDICT_OK, "", "only what 'network' names, through kraft");
+	else if (repo->sandbox.unrestricted_network)
+		kr_doctor_add(d, name, KR_VERDICT_WARN, "name the hosts in 'network' in place of 'unrestricted_network'",
+			"workers reach everything that this host reaches, and cannot call kraft");
+	else
+		kr_doctor_add(d, name, KR_VERDICT_FAIL, "name the hosts in 'network', or write 'unrestricted_network: true'",
+			"neither 'network' nor 'unrestricted_network', so every launch is refused");
+}
+
+static void
+check_proxy(struct kr_doctor *d, const struct kr_repo *repo)
+{
+	static const char *const variables[] = { "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+		"ALL_PROXY" };
+
+	for (size_t i = 0; i < KR_COUNT(variables) && repo->sandbox.unrestricted_network; i++) {
+		const char *value = kr_host_env(&d->host, variables[i]);
+
+		if (!value || !kr_proxy_is_loopback(value))
+			continue;
+		kr_doctor_add(d, named(d, "proxy", repo), KR_VERDICT_WARN,
+			"have the proxy listen on an address that containers reach, or give the repository a 'network'",
+			"%s points at this host's loopback, which a container does not reach; it is left out there", variables[i]);
+		return;
+	}
+}
+
+void
+kr_doctor_container(struct kr_doctor *d, const struct kr_repo *repo)
+{
+	check_sandbox(d, repo);
+	check_egress(d, repo);
+	check_proxy(d, repo);
+}
