@@ -44,9 +44,9 @@ class Box(Served):
             raise Failed("it does not begin: %r %r" % (line, process.communicate()))
         return process, here
 
-    def bare_run(self, *command, flags=(), mounts=(), cwd=None, image=None):
+    def bare_run(self, *command, image=None, **more):
         """The runtime's own run of the image: of a control."""
-        code, out, err = self.runtime.call(*self.runtime.bare(*command, image=image or self.image, flags=flags, mounts=mounts, cwd=cwd), ok=False)
+        code, out, err = self.runtime.call(*self.runtime.bare(*command, image=image or self.image, **more), ok=False)
         return Result(code, out.encode(), err.encode())
 
     def session_events(self, kind):

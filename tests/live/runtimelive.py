@@ -52,12 +52,12 @@ class Runtime:
     def inspect(self, name):
         return json.loads(self.call("inspect", name)[1])[0]
 
-    def bare(self, *command, image, flags=(), mounts=(), cwd=None):
+    def bare(self, *command, image, flags=(), mounts=(), cwd=None, network="none"):
         """The words of a run without kraft, of the same image: what `docker run` gives by itself."""
         user = ["--userns", "keep-id"] if self.is_rootless else []
         binds = [w for path in mounts for w in ("--mount", "type=bind,src=%s,dst=%s" % (path, path))]
         where = ["--workdir", cwd] if cwd else []
-        return ["run", "--rm", "--pull", "never", "--network", "none", *user, "--user", "%d:%d" % (os.getuid(), os.getgid()), *binds, *where, *flags, image, *command]
+        return ["run", "--rm", "--pull", "never", "--network", network, *user, "--user", "%d:%d" % (os.getuid(), os.getgid()), *binds, *where, *flags, image, *command]
 
 
 _told = None
