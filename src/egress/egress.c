@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "guest/wire.h"
+#include "os/listen.h"
 #include "os/sys.h"
 
 enum {
@@ -32,25 +31,12 @@ struct kr_egress {
 static int
 listen_on_channel(struct kr_egress *e, struct kr_error *err)
 {
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	size_t n = strlen(e->want.channel_dir) + sizeof("/" KG_CHANNEL_SOCKET);
 
 	e->socket_path = kr_xcalloc(1, n);
 	snprintf(e->socket_path, n, "%s/%s", e->want.channel_dir, KG_CHANNEL_SOCKET);
-	if (n > sizeof(at.sun_path)) {
-		kr_fail(err, KR_E_LIMIT, "the path of the session's socket is longer than the %zu bytes that a socket may have: '%s'",
-			sizeof(at.sun_path) - 1, e->socket_path);
-		return kr_hint(err, "set KRAFT_HOME or KRAFT_RUN_DIR to a shorter path");
-	}
-	memcpy(at.sun_path, e->socket_path, n);
-	e->channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (e->channel < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a socket");
-	(void)unlink(e->socket_path); /* of a session that was killed in here */
-	if (bind(e->channel, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(e->socket_path, 0600) < 0 ||
-		listen(e->channel, KR_CHANNELS_MAX) < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot listen on '%s'", e->socket_path);
-	return 0;
+	e->channel = kr_listen_unix(e->socket_path, KR_CHANNELS_MAX, err);
+	return e->channel < 0 ? -1 : 0;
 }
 
 /* A copy that no number which kraft-egress expects can fall on. */

@@ -1,0 +1,33 @@
+#include "os/listen.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+int
+kr_listen_unix(const char *path, int backlog, struct kr_error *err)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	kr_auto_fd int fd = -1;
+
+	if (strlen(path) >= sizeof(at.sun_path)) {
+		kr_fail(err, KR_E_LIMIT,
+			"the path of the session's socket is longer than the %zu bytes that a socket may have: '%s'",
+			sizeof(at.sun_path) - 1, path);
+		return kr_hint(err, "set KRAFT_HOME or KRAFT_RUN_DIR to a shorter path");
+	}
+	memcpy(at.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a socket");
+	(void)unlink(path); /* may not be there */
+	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, 0600) < 0 ||
+		listen(fd, backlog) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot listen on '%s'", path);
+	return kr_steal_fd(fd);
+}
