@@ -76,6 +76,8 @@ facts_to_json(const struct kr_session_facts *f)
 	json_object_set_new(root, "phase", text(f->phase));
 	json_object_set_new(root, "purpose", text(f->purpose));
 	json_object_set_new(root, "harness", text(f->harness));
+	if (f->container && *f->container)
+		json_object_set_new(root, "container", text(f->container));
 	json_object_set_new(root, "command", argv);
 	json_object_set_new(root, "started_ms", json_integer((json_int_t)f->started_ms));
 	json_object_set_new(root, "host_pid", json_integer(f->host_pid));
@@ -147,6 +149,7 @@ facts_from_json(struct kr_arena *arena, const json_t *root, struct kr_session_fa
 	f->phase = get_text(arena, root, "phase");
 	f->purpose = get_text(arena, root, "purpose");
 	f->harness = get_text(arena, root, "harness");
+	f->container = get_text(arena, root, "container");
 	f->argv = words.v;
 	f->started_ms = (uint64_t)json_integer_value(json_object_get(root, "started_ms"));
 	f->host_pid = (long)json_integer_value(json_object_get(root, "host_pid"));

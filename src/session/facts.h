@@ -15,6 +15,7 @@ struct kr_session_facts {
 	const char *id, *item, *repo, *worktree, *phase,
 		*purpose;            /* purpose: "command", "setup", "checkout", "shell" */
 	const char *harness;     /* of an agent; "": it is none (NULL may be written) */
+	const char *container;   /* its name, under kind: docker; as harness */
 	const char *const *argv; /* bytes that are no UTF-8 are kept escaped */
 	uint64_t started_ms;     /* since the epoch */
 	long host_pid;
@@ -63,6 +64,12 @@ int kr_session_list(struct kr_arena *arena, const char *run_dir, const char *ite
  */
 enum { KR_SESSION_KEPT_MOST = 600, KR_SESSION_KEPT_LEAST = 300 };
 void kr_session_sweep(const char *run_dir);
+
+/* True when nobody is at work in the session any more, or there is nothing of it but the directory that its container's client
+ * stood in. A session that nothing is known of here is none of ours: false. */
+bool kr_session_is_over(const char *run_dir, const char *id);
+/* Whether such a directory is left of a session that is over. */
+bool kr_session_left_client(const char *run_dir);
 
 /* A session's folder; id must be 16 hex digits. KR_E_NOT_FOUND. */
 int kr_session_folder_open(const char *run_dir, const char *id, struct kr_error *err);

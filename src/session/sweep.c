@@ -14,6 +14,7 @@
 #include "session/facts.h"
 
 enum { ID_DIGITS = 16, BEING_MADE_S = 60 };
+#define CLIENTS "sandbox-client" /* launch_container.c */
 
 static bool
 is_id(const char *s)
@@ -42,6 +43,38 @@ is_over(int sessions_fd, const char *id)
 	if (facts >= 0)
 		return flock(facts, LOCK_SH | LOCK_NB) == 0;
 	return fstat(folder, &st) == 0 && time(NULL) - st.st_mtime > BEING_MADE_S;
+}
+
+bool
+kr_session_is_over(const char *run_dir, const char *id)
+{
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena), clients = open_below(run_dir, CLIENTS, &arena);
+	const char *client = kr_arena_printf(&arena, "kraft-%s", id);
+
+	if (!is_id(id) || sessions < 0)
+		return false;
+	if (faccessat(sessions, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return clients >= 0 && faccessat(clients, client, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return is_over(sessions, id);
+}
+
+bool
+kr_session_left_client(const char *run_dir)
+{
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	int fd = open_below(run_dir, CLIENTS, &arena);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	bool found = false;
+
+	if (!dir) {
+		kr_close_p(&fd);
+		return false;
+	}
+	for (const struct dirent *e; !found && (e = readdir(dir));)
+		found = strncmp(e->d_name, "kraft-", 6) == 0 && kr_session_is_over(run_dir, e->d_name + 6);
+	closedir(dir);
+	return found;
 }
 
 struct aged {
