@@ -104,16 +104,15 @@ resolve_protected(struct kr_build *b)
 
 /* ---- 1. kinds ---- */
 
-/* CTR-11, CHN-11. Of kind: os the configuration asks for it. */
-static int
-check_network(const struct kr_request *request, struct kr_error *err)
+int
+kr_plan_check_network(const struct kr_repo *repo, struct kr_error *err)
 {
-	const struct kr_sandbox *sandbox = &request->repo->sandbox;
+	const struct kr_sandbox *sandbox = &repo->sandbox;
 
 	if (sandbox->network.is_set || sandbox->unrestricted_network)
 		return 0;
 	kr_fail(err, KR_E_REFUSED, "the sandbox of '%s' sets no 'network', so nothing says which hosts a worker may reach",
-		request->repo->path);
+		repo->path);
 	return kr_hint(err, "write 'network: {runtime: {allow: []}}' in it, with the hosts that are needed, or "
 						"'unrestricted_network: true' for an open network from which nothing reaches kraft");
 }
@@ -125,7 +124,7 @@ check_kind(const struct kr_request *request, struct kr_error *err)
 
 	if (kind == KR_SANDBOX_OS)
 		return 0;
-	if (kind == KR_SANDBOX_DOCKER && check_network(request, err) < 0)
+	if (kind == KR_SANDBOX_DOCKER && kr_plan_check_network(request->repo, err) < 0)
 		return -1;
 	if (kind == KR_SANDBOX_DOCKER && request->container)
 		return 0;

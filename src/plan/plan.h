@@ -185,6 +185,9 @@ enum {
 const struct kr_plan *kr_plan_build(struct kr_arena *arena, const struct kr_host *host,
 	const struct kr_request *request, struct kr_strs *partial_lookup, struct kr_error *err);
 
+/* CTR-11, CHN-11: a container says what of the network it has. Of kind: os the configuration asks for it. Pure. */
+int kr_plan_check_network(const struct kr_repo *repo, struct kr_error *err);
+
 /* Of what a plan comes to, before there is one: what the command is found as (as kr_plan_build's exec_path), and the
  * variables. Of the request only what they need is looked at. */
 int kr_plan_find(struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request,

@@ -59,7 +59,7 @@ int kr_run_agent_begin(struct kr_run_launch *launch, struct kr_job *job, struct 
 void kr_run_agent_end(struct kr_run_launch *launch);
 
 /* known.c. What is known of the program that will run: asked once, and kept in
- * <run_dir>/cache/agents/<harness>.json until it is another program. Its version is not asked for a harness
+ * <run_dir>/cache/agents/<harness>[-<image>].json until it is another program. KR_E_CONFIG when the image has none (CTR-09). Its version is not asked for a harness
  * without min_version. KR_E_REFUSED when it is too old, does not tell, or its hook is not proven. gate: all
  * zero when it has no hook that has to be trusted. */
 int kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch,

@@ -1,11 +1,12 @@
 /* What the files of `kraft run` share: run.c is the way there, job.c one launch, git.c the item's git,
- * inside.c git inside the walls, end.c what follows a command, tell.c what a person is told. */
+ * inside.c git inside the walls, container.c what kind: docker needs, end.c what follows a command, tell.c what a person is told. */
 #ifndef KR_RUN_INTERNAL_H
 #define KR_RUN_INTERNAL_H
 
 #include <jansson.h>
 
 #include "run/agent.h"
+#include "run/container.h"
 #include "run/run.h"
 #include "run/where.h"
 #include "run/workspace.h"
@@ -41,6 +42,7 @@ struct kr_run_state {
 	size_t tree_count;
 	struct kr_item item;
 	struct kr_changes changes;
+	struct kr_run_container container;
 };
 
 /* One launch. */
@@ -65,6 +67,8 @@ struct kr_job {
 	struct kr_session_paths paths;
 	const struct kr_plan *plan;
 	struct kr_session_network *network; /* NULL: it has none */
+	const struct kr_run_container_launch *container; /* NULL: kind: os */
+	bool is_launched;               /* a launcher was started */
 	struct kr_session_end end;
 	int log_errno;
 	bool oom, oom_confirmed; /* as in struct kr_run_done */
@@ -122,6 +126,8 @@ bool kr_changes_take(void *context);
 /* Waits a moment for the last of it; a command that was done sooner than git does not wait for ever. */
 void kr_changes_finish(struct kr_changes *changes, int wait_ms);
 void kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job);
+/* LIM-02: whether the memory limit of its sandbox ended the command, into job->oom; then it is the event sandbox_oom_killed. */
+void kr_run_note_oom(const struct kr_run_state *run, struct kr_job *job);
 /* What an agent says went wrong, and what can be done. */
 void kr_run_tell_agent(struct kr_run_state *run, const struct kr_job *job);
 /* After the command. */

@@ -1,5 +1,5 @@
 /*
- * One launch: folder, plan, way out, launcher, and then the relay to its end. Beside bubblewrap's start run the proxy,
+ * One launch: folder, plan, way out, launcher, and then the relay to its end. Beside the sandbox's start run the proxy,
  * the first `git status` of the checkout, for the remark about changes that are not included, and the sweep of what
  * older sessions left: a person waits for the start, and for nothing else.
  */
@@ -30,22 +30,27 @@ explain_bwrap(struct kr_run_state *run, const struct kr_session_end *end, struct
 	return kr_hint(err, "what it said is above");
 }
 
+/* What the CLI said is in the log, and on stderr unless it is a short run. */
 static int
-explain_runtime(const struct kr_session_end *end, struct kr_error *err)
+explain_runtime(struct kr_run_state *run, const struct kr_job *job, struct kr_error *err)
 {
-	if (!end->fault_errno) {
-		kr_fail(err, KR_E_WALL, "the container did not reach kraft's socket");
-		return kr_hint(err, "where SELinux is enforced, 'selinux' in sandbox.yaml says what happens there; a runtime "
-							"in a virtual machine or of another user cannot reach it");
+	if (job->end.fault_errno) {
+		kr_fail(err, KR_E_WALL, "'%s' did not start the container (status %d)", run->container.runtime.name,
+			job->end.fault_errno);
+		return kr_hint(err, "'kraft view logs %s' has what it said", job->paths.id);
 	}
-	kr_fail(err, KR_E_WALL, "the container runtime's client ended with exit code %d before the command started",
-		end->fault_errno);
-	return kr_hint(err, "what it said is above");
+	kr_fail(err, KR_E_WALL, "the container ran, but could not reach kraft's socket");
+	return kr_hint(err,
+		"does SELinux enforce ('selinux' in sandbox.yaml), may others not enter '%s', or does '%s' run in a virtual machine or for "
+		"another user?",
+		run->host.places.run_dir, run->container.runtime.name);
 }
 
 static int
-explain_fault(struct kr_run_state *run, const struct kr_session_end *end, struct kr_error *err)
+explain_fault(struct kr_run_state *run, const struct kr_job *job, struct kr_error *err)
 {
+	const struct kr_session_end *end = &job->end;
+
 	if (end->wall >= 0) {
 		kr_fail(err, KR_E_WALL,
 			"a mount is not what was checked before the start: somebody changed it in between");
@@ -54,6 +59,14 @@ explain_fault(struct kr_run_state *run, const struct kr_session_end *end, struct
 	switch (end->fault) {
 	case KG_FAULT_BWRAP:
 		return explain_bwrap(run, end, err);
+	case KG_FAULT_CLIENT:
+		return kr_fail_errno(
+			err, KR_E_WALL, end->fault_errno, "'%s' could not be started", run->container.runtime.program);
+	case KG_FAULT_RUNTIME:
+		return explain_runtime(run, job, err);
+	case KG_FAULT_FILTER:
+		return kr_fail_errno(
+			err, KR_E_WALL, end->fault_errno, "the kernel does not take kraft's filter inside the container");
 	case KG_FAULT_KEYRING:
 		kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot join a new session keyring");
 		if (end->fault_errno == EDQUOT)
@@ -65,13 +78,6 @@ explain_fault(struct kr_run_state *run, const struct kr_session_end *end, struct
 		return kr_hint(err, "run the command again; 'kraft view events' tells whether its proxy failed");
 	case KG_FAULT_PTY:
 		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot open a terminal inside the sandbox");
-	case KG_FAULT_CLIENT:
-		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "the container runtime's client could not be started");
-	case KG_FAULT_RUNTIME:
-		return explain_runtime(end, err);
-	case KG_FAULT_FILTER:
-		return kr_fail_errno(
-			err, KR_E_WALL, end->fault_errno, "the kernel does not take the sandbox's filter of system calls");
 	case KG_FAULT_CWD:
 		return kr_fail_errno(
 			err, KR_E_REFUSED, end->fault_errno, "cannot enter the directory inside the sandbox");
@@ -140,11 +146,12 @@ make_plan(struct kr_run_state *run, struct kr_job *job, const char *home, struct
 		.git = &run->trees->plan,
 		.is_short_run = job->is_short_run,
 		.agent = job->launch ? &job->launch->plan : job->agent,
+		.container = job->container ? &job->container->plan : NULL,
 	};
 	return kr_plan_build(run->arena, &run->host, request, NULL, err);
 }
 
-/* What goes on while bubblewrap starts. A failure is the proxy's: without it the init runs nothing, and the session is to
+/* What goes on while the sandbox starts. A failure is the proxy's: without it the init runs nothing, and the session is to
  * be ended. */
 static int
 start_beside(struct kr_run_state *run, struct kr_job *job, struct kr_relay_side sides[KR_RELAY_SIDES], struct kr_error *err)
@@ -160,8 +167,10 @@ start_beside(struct kr_run_state *run, struct kr_job *job, struct kr_relay_side 
 	kr_changes_start(run);
 	sides[0] = (struct kr_relay_side){ run->changes.running ? run->changes.git.out_fd : -1, kr_changes_take,
 		&run->changes };
-	if (first)
+	if (first) {
 		kr_session_sweep(run->host.places.run_dir);
+		kr_run_container_sweep(run);
+	}
 	return 0;
 }
 
@@ -190,6 +199,7 @@ launch_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_log *l
 		.folder = job->paths.folder,
 		.channel_socket = job->network ? kr_session_network_socket(job->network) : NULL,
 		.lifeline = true,
+		.container = job->container ? &job->container->container : NULL,
 	};
 	int result;
 
@@ -206,6 +216,7 @@ launch_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_log *l
 		start.keep_stderr = !isatty(job->err);
 	}
 	result = kr_session_launch(run->arena, &start, &session, err);
+	job->is_launched = result == 0;
 	if (result == 0) {
 		bool is_served = start_beside(run, job, sides, err) == 0;
 
@@ -217,7 +228,7 @@ launch_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_log *l
 	run->changes.quiet = false;
 	kr_relay_free(relay);
 	if (result == 0 && !job->end.started && !job->end.exec_errno)
-		result = explain_fault(run, &job->end, err);
+		result = explain_fault(run, job, err);
 	return result;
 }
 
@@ -251,7 +262,19 @@ record_left(struct kr_log *log, const struct kr_session_end *end)
 	kr_log_add(log, KR_LOG_NOTE, text, (size_t)n, kr_now_ms());
 }
 
-/* The way out comes first: a session that cannot get it runs nothing (POL-09). */
+/* CHN-11: at every launch. */
+static void
+tell_open_network(struct kr_log *log)
+{
+	static const char text[] =
+		"unrestricted_network: the session reaches every host that this machine does, and kraft not at all\n";
+
+	kr_run_say("%.*s", (int)sizeof(text) - 2, text);
+	kr_log_add(log, KR_LOG_NOTE, text, sizeof(text) - 1, kr_now_ms());
+}
+
+/* The way out comes first: a session that cannot get it runs nothing (POL-09). A container with an open network has none of
+ * kraft's, and nobody to call it by (CHN-11). */
 static int
 connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *log, struct kr_error *err)
 {
@@ -270,9 +293,12 @@ connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *
 		.policy = job->is_short_run ? NULL : &run->where.policy,
 		.harness = job->launch ? job->launch->agent->harness : NULL,
 	};
+	const bool is_open = kr_plan_has_open_network(job->plan->request);
 	int result;
 
-	if (!job->is_short_run && kr_session_network_open(run->arena, &want, &job->network, err) < 0)
+	if (is_open)
+		tell_open_network(log);
+	else if (!job->is_short_run && kr_session_network_open(run->arena, &want, &job->network, err) < 0)
 		return -1;
 	KR_FAULT(channel_bound);
 	result = launch_and_follow(run, job, log, err);
@@ -288,6 +314,8 @@ plan_and_launch(
 		*err = *job->refusal;
 		return -1;
 	}
+	if (run->container.is_used && !(job->container = kr_run_container_place(run, &job->paths, err)))
+		return -1;
 	if (job->launch && kr_run_agent_place(run, job->launch, &job->paths, err) < 0)
 		return -1;
 	job->plan = make_plan(run, job, home, err);
@@ -318,6 +346,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 		.purpose = job->purpose,
 		.harness = job->harness,
 		.argv = job->argv,
+		.container = run->container.is_used ? kr_run_container_name(run, job->paths.id) : NULL,
 		.started_ms = kr_now_ms(),
 	};
 	facts_lock = kr_session_facts_write(folder, &facts, err);
@@ -338,6 +367,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 		(void)kr_tree_remove_at(folder, throwaway);
 	if (job->launch)
 		kr_run_agent_clear(&job->paths);
+	kr_run_container_clear(run, job);
 	(void)kr_tree_remove_at(AT_FDCWD, job->paths.channel_dir); /* the sweep of a later session does it else */
 	return result;
 }

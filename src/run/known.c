@@ -2,7 +2,7 @@
  * What is known of an agent's program, so that a launch asks it nothing that it was asked before.
  *
  * The program is the file that the launch's own lookup finds, by path, device, inode, size and times: an
- * update is another file. It is asked inside the walls that it will run in, without a way out, with a home
+ * update is another file; in a container, the name in this image. It is asked inside the walls that it will run in, without a way out, with a home
  * that is thrown away, and away from the worktree, so nothing that a worker left can answer for it. The cache
  * is ours alone (run_dir is 0700, and never shown); a damaged one is only a reason to ask again.
  */
@@ -22,6 +22,7 @@
 enum { ANSWER_BYTES = 64 << 10, CACHE_BYTES = 64 << 10, LIMIT_MS = 60000, SHOWN = 80 };
 
 struct known {
+	const char *file;    /* where it is kept */
 	const char *program; /* which one it is known of */
 	const char *version; /* NULL: not known */
 	const char *hook;    /* what was proven of it, by whom; NULL: nothing was */
@@ -38,6 +39,14 @@ ns(const struct timespec *at)
 
 /* The words that ask it are a part: a harness that asks another way is not answered from the cache. */
 static const char *
+with_words(struct kr_arena *arena, const char *text, const struct kr_strs *words)
+{
+	for (size_t i = 0; i < words->n; i++)
+		text = kr_arena_printf(arena, "%s %s", text, words->v[i]);
+	return text;
+}
+
+static const char *
 identity(struct kr_arena *arena, const char *path, const struct kr_strs *words, struct kr_error *err)
 {
 	char real[KR_PATH_MAX];
@@ -50,18 +59,31 @@ identity(struct kr_arena *arena, const char *path, const struct kr_strs *words, 
 	}
 	text = kr_arena_printf(arena, "%llu %llu %lld %lld %lld %s", (unsigned long long)st.st_dev,
 		(unsigned long long)st.st_ino, (long long)st.st_size, ns(&st.st_mtim), ns(&st.st_ctim), real);
-	for (size_t i = 0; i < words->n; i++)
-		text = kr_arena_printf(arena, "%s %s", text, words->v[i]);
-	return text;
+	return with_words(arena, text, words);
+}
+
+/* In a container it is what its image makes of the name, and what is known has a file for each. */
+static int
+find_program(struct kr_run_state *run, const struct kr_run_launch *launch, const struct kr_request *request,
+	struct known *known, struct kr_error *err)
+{
+	const struct kr_harness *harness = launch->agent->harness;
+	const char *path, *in_image = "";
+
+	if (run->container.is_used) {
+		const char *hex = kr_run_container_identity(run, launch->launch.argv.v[0], &launch->plan);
+
+		in_image = kr_arena_printf(run->arena, "-%.16s", hex);
+		known->program = with_words(run->arena, kr_arena_printf(run->arena, "image %s", hex), &harness->version);
+	} else if (kr_plan_find(run->arena, &run->host, request, &path, err) < 0 ||
+			   !(known->program = identity(run->arena, path, &harness->version, err)))
+		return -1;
+	known->file = kr_arena_printf(
+		run->arena, "%s/cache/agents/%s%s.json", run->host.places.run_dir, harness->id, in_image);
+	return 0;
 }
 
 /* ---- the cache ---- */
-
-static const char *
-cache_file(struct kr_run_state *run, const struct kr_harness *harness)
-{
-	return kr_arena_printf(run->arena, "%s/cache/agents/%s.json", run->host.places.run_dir, harness->id);
-}
 
 static const char *
 text_of(struct kr_arena *arena, const json_t *root, const char *key)
@@ -85,13 +107,13 @@ is_quotable(const char *text, size_t size)
 
 /* Of another program nothing is taken over. */
 static void
-read_cache(struct kr_run_state *run, const struct kr_harness *harness, struct known *known)
+read_cache(struct kr_run_state *run, struct known *known)
 {
 	kr_auto_buf struct kr_buf bytes = KR_BUF(CACHE_BYTES);
 	const char *program, *version, *hook, *key, *hash;
 	json_t *root;
 
-	if (kr_file_read_at(AT_FDCWD, cache_file(run, harness), &bytes, NULL) < 0 || !bytes.len)
+	if (kr_file_read_at(AT_FDCWD, known->file, &bytes, NULL) < 0 || !bytes.len)
 		return;
 	root = json_loadb(bytes.data, bytes.len, JSON_REJECT_DUPLICATES, NULL);
 	program = text_of(run->arena, root, "program");
@@ -115,10 +137,9 @@ read_cache(struct kr_run_state *run, const struct kr_harness *harness, struct kn
 
 /* Without it the next launch asks again. */
 static void
-write_cache(struct kr_run_state *run, const struct kr_harness *harness, const struct known *known)
+write_cache(struct kr_run_state *run, const struct known *known)
 {
-	const char *path = cache_file(run, harness);
-	kr_auto_fd int fd = kr_path_make_dirs(kr_path_dirname(run->arena, path), NULL);
+	kr_auto_fd int fd = kr_path_make_dirs(kr_path_dirname(run->arena, known->file), NULL);
 	json_t *root = json_pack(
 		"{s:s, s:s*, s:s*}", "program", known->program, "version", known->version, "hook", known->hook);
 	kr_auto_free char *text = NULL;
@@ -129,7 +150,7 @@ write_cache(struct kr_run_state *run, const struct kr_harness *harness, const st
 	}
 	text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
 	if (fd >= 0 && text)
-		(void)kr_file_write_at(fd, kr_path_basename(path), text, strlen(text), 0600, NULL);
+		(void)kr_file_write_at(fd, kr_path_basename(known->file), text, strlen(text), 0600, NULL);
 	json_decref(root);
 }
 
@@ -218,7 +239,7 @@ know_version(
 	if (!known->version) {
 		if (ask_version(run, launch, &known->version, err) < 0)
 			return -1;
-		write_cache(run, harness, known);
+		write_cache(run, known);
 	}
 	return check_version(harness, known, err);
 }
@@ -250,7 +271,7 @@ add_file(struct kr_sha256 *sha, struct kr_arena *arena, const char *path)
 /*
  * A proof holds for the words of this harness, for what the hook runs, for the kraft that answers it inside,
  * and for what the host says of the program for all of its users: with that Codex can pass over every hook
- * that is not the host's own.
+ * that is not the host's own. In a container that is in the image, which is a part of what the program is.
  */
 static const char *
 proven_of(struct kr_run_state *run, const struct kr_harness *harness, struct kr_error *err)
@@ -266,7 +287,7 @@ proven_of(struct kr_run_state *run, const struct kr_harness *harness, struct kr_
 	if (!kraft)
 		return NULL;
 	kr_sha256_init(&sha);
-	for (size_t i = 0; i < KR_COUNT(of_the_host); i++)
+	for (size_t i = 0; i < KR_COUNT(of_the_host) && !run->container.is_used; i++)
 		add_file(&sha, run->arena, of_the_host[i]);
 	kr_sha256_add(&sha, kraft, strlen(kraft) + 1);
 	kr_sha256_add(&sha, KR_AGENT_HOOK_COMMAND, sizeof(KR_AGENT_HOOK_COMMAND));
@@ -296,7 +317,7 @@ know_hook(
 	if (kr_gate_prove(run, &launch->want, &known->gate, err) < 0)
 		return -1;
 	known->hook = hook;
-	write_cache(run, harness, known);
+	write_cache(run, known);
 	return 0;
 }
 
@@ -306,14 +327,14 @@ kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch,
 {
 	const struct kr_harness *harness = launch->agent->harness;
 	struct known known = { 0 };
-	const char *path;
 
+	if (kr_run_container_ask(run, launch->launch.argv.v[0], &launch->plan, err) < 0)
+		return -1;
 	if (!harness->min_version && !has_trusted_hook(launch))
 		return 0;
-	if (kr_plan_find(run->arena, &run->host, request, &path, err) < 0 ||
-		!(known.program = identity(run->arena, path, &harness->version, err)))
+	if (find_program(run, launch, request, &known, err) < 0)
 		return -1;
-	read_cache(run, harness, &known);
+	read_cache(run, &known);
 	if (know_version(run, launch, &known, err) < 0 || know_hook(run, launch, &known, err) < 0)
 		return -1;
 	*gate = known.gate;

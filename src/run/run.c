@@ -45,6 +45,7 @@ set_up(struct kr_run_state *run, struct kr_error *err)
 	if (kr_session_exit_status(&job.end) == 0)
 		return kr_item_set_up(&run->host, &run->item, err);
 	kr_run_tell_network(run, &job);
+	kr_run_note_oom(run, &job);
 	if (job.oom)
 		kr_fail(err, KR_E_REFUSED, "the setup command of '%s' failed: %s", run->repo->name,
 			kr_run_oom_words(run->arena, &run->repo->sandbox, job.oom_confirmed));
@@ -144,6 +145,15 @@ run_job(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 	return result;
 }
 
+/* What a refusal is of is known by then, so it is in the session's log as well. */
+static int
+prepare_command(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
+{
+	if (run->want->agent)
+		return kr_run_agent_prepare(run, job, err);
+	return run->want->ask_image ? kr_run_container_ask(run, job->argv[0], NULL, err) : 0;
+}
+
 static int
 run_command(struct kr_run_state *run, struct kr_error *err)
 {
@@ -162,11 +172,12 @@ run_command(struct kr_run_state *run, struct kr_error *err)
 	struct kr_error refusal = { 0 };
 	int status, result;
 
-	if (run->want->agent && kr_run_agent_prepare(run, &job, &refusal) < 0)
+	if (prepare_command(run, &job, &refusal) < 0)
 		job.refusal = &refusal;
 	if (!job.refusal && run->want->put_back && kr_run_note_files(run, err) < 0)
 		return -1;
 	result = run_job(run, &job, err);
+	kr_run_note_oom(run, &job);
 	note_done(run, &job);
 	kr_run_end(run, &job, result == 0 && job.end.started);
 	if (result < 0)
@@ -191,7 +202,8 @@ open_item(struct kr_run_state *run, struct kr_error *err)
 		.follow = run->want->go_on,
 	};
 
-	if (kr_item_open(run->arena, &run->host, run->trees, run->tree_count, &want, &run->item, err) < 0)
+	if (kr_item_open(run->arena, &run->host, run->trees, run->tree_count, &want, &run->item, err) < 0 ||
+		kr_run_container_check_owner(run, err) < 0)
 		return -1;
 	return kr_run_git_open(run, err);
 }
@@ -240,7 +252,7 @@ kr_run(struct kr_arena *arena, const struct kr_run_want *want, struct kr_error *
 
 	if (refuse_root(err) < 0 || kr_where_phase(want->phase, &run.phase, err) < 0 ||
 		kr_host_gather(arena, &run.host, err) < 0 || kr_host_prepare_dirs(&run.host, err) < 0 ||
-		find_repo(&run, err) < 0)
+		find_repo(&run, err) < 0 || kr_run_container_find(&run, err) < 0)
 		return -1;
 	result = start_settings(&run, err);
 	if (result == 0)

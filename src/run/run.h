@@ -64,6 +64,7 @@ struct kr_run_want {
 	void *context;        /* its */
 	const char *commit;   /* what is left uncommitted becomes a commit with this message; "": one of kraft's;
 							 NULL: stays */
+	bool ask_image; /* under kind: docker: whether the image has the command is asked first (CTR-09); of an agent it always is */
 	const struct kr_policy_layer *const *layers; /* as of kr_where_layers */
 	bool put_back; /* what it changes of files that are not ignored is put back, its commits dropped */
 	const char *const *argv; /* NULL: `agent` */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -185,6 +186,30 @@ kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job)
 		kr_run_say("not every event of this session could be recorded: %s", notes->record.message);
 }
 
+/* ---- its memory ---- */
+
+/* Not confirmed: it was killed, by nobody here, under a limit; the worker may have done that too. */
+void
+kr_run_note_oom(const struct kr_run_state *run, struct kr_job *job)
+{
+	const uint64_t memory = run->repo->sandbox.resources.memory_bytes;
+	const struct kr_session_end *end = &job->end;
+	const int status = kr_session_exit_status(end);
+
+	if (!job->container || !memory || !end->started || end->killed_by_us || !(end->oom_kills || status == 128 + SIGKILL))
+		return;
+	if (status == 0) {
+		kr_run_say("its memory limit killed %u process%s of the command, which ended well all the same", end->oom_kills,
+			end->oom_kills == 1 ? "" : "es");
+		return;
+	}
+	job->oom = true;
+	job->oom_confirmed = end->oom_kills > 0;
+	kr_run_say("the command failed: %s", kr_run_oom_words(run->arena, &run->repo->sandbox, job->oom_confirmed));
+	kr_run_record(run, job->paths.id, "sandbox_oom_killed",
+		json_pack("{s:I, s:b}", "memory", (json_int_t)memory, "confirmed", job->oom_confirmed));
+}
+
 /* ---- what an agent says went wrong ---- */
 
 static const char *const agent_advice[KR_TROUBLE_COUNT] = {
@@ -229,7 +254,7 @@ tell_outside(struct kr_run_state *run, const struct kr_job *job)
 		if (!found[i].expose)
 			kr_run_say("'%s' is in your checkout, which is not shown; the command runs in '%s'", found[i].path,
 				run->item.worktree);
-		else
+		else if (!job->container) /* whose file system is the image's */
 			kr_run_say("'%s' exists here but not in the sandbox; to show it, add '%s' to the expose list of %s",
 				found[i].path, found[i].expose, run->where.sandbox_from);
 	}

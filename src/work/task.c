@@ -97,6 +97,7 @@ run_here(
 		.on_call = kr_work_answer,
 		.context = &caller,
 		.layers = launch->layers,
+		.ask_image = true,
 		.argv = launch->argv,
 		.agent = launch->agent,
 	};

@@ -1,0 +1,357 @@
+#include "run/container.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "git/private.h"
+#include "run/internal.h"
+
+/* ---- runtime and image ---- */
+
+/* As the runtimes write it. */
+static const char *
+architecture_here(void)
+{
+	struct utsname here;
+
+	if (uname(&here) < 0)
+		return "";
+	return strcmp(here.machine, "x86_64") == 0    ? "amd64"
+		   : strcmp(here.machine, "aarch64") == 0 ? "arm64"
+												  : "";
+}
+
+/* Under emulation kraft's filter would judge another machine's system calls. */
+static int
+check_architecture(const struct kr_image *image, struct kr_error *err)
+{
+	const char *here = architecture_here();
+
+	if (!image->architecture || !*image->architecture || !*here || strcmp(image->architecture, here) == 0)
+		return 0;
+	kr_fail(err, KR_E_CONFIG, "the image '%s' is made for '%s', and this machine is '%s'", image->name,
+		image->architecture, here);
+	return kr_hint(err, "name an image of this machine's architecture");
+}
+
+static int
+find_runtime(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo,
+	struct kr_run_container *out, struct kr_error *err)
+{
+	if (kr_plan_check_network(repo, err) < 0 ||
+		kr_sandbox_file_load(arena, &host->places, &out->file, err) < 0 ||
+		kr_ca_extra(arena, host, &out->file, &out->ca, err) < 0 ||
+		kr_runtime_find(arena, host, &out->file, &out->runtime, err) < 0)
+		return -1;
+	out->has_runtime = true;
+	if (kr_runtime_check(&out->runtime, &repo->sandbox, out->file.selinux, err) < 0)
+		return -1;
+	out->is_enforced = !out->runtime.is_machine;
+	if (out->is_enforced)
+		return 0;
+	kr_fail(err, KR_E_UNSUPPORTED,
+		"'%s' runs its containers in a virtual machine, which this kraft cannot reach into",
+		out->runtime.name);
+	return kr_hint(err, "use a runtime of this host, and name it as 'cli' in sandbox.yaml");
+}
+
+/* What is found of the image, in the words of a plan. */
+static void
+describe(struct kr_run_container *c)
+{
+	c->plan = (struct kr_plan_container){
+		.runtime = c->runtime.name,
+		.image = c->image.name,
+		.image_id = c->image.id,
+		.entrypoint = &c->image.entrypoint,
+		.image_env = &c->image.env,
+		.is_machine = c->runtime.is_machine,
+	};
+}
+
+int
+kr_run_container_look(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo,
+	struct kr_run_container *out, struct kr_error *err)
+{
+	out->is_used = true;
+	out->image.name = repo->sandbox.image;
+	if (find_runtime(arena, host, repo, out, err) < 0 ||
+		kr_image_look(arena, &out->runtime, repo->sandbox.image, &out->image, err) < 0)
+		return -1;
+	describe(out);
+	return 0;
+}
+
+/* CTR-13. Whoever set a time for this run ends it with a signal, which ends the fetching too. */
+static int
+fetch(struct kr_run_state *run, struct kr_run_container *c, struct kr_error *err)
+{
+	const bool is_shown = !run->want->streams && isatty(STDERR_FILENO);
+
+	kr_run_say("fetching the image '%s'", c->image.name);
+	if (kr_image_pull(run->arena, &c->runtime, c->image.name, is_shown ? STDERR_FILENO : -1, 0, err) < 0 ||
+		kr_image_look(run->arena, &c->runtime, run->repo->sandbox.image, &c->image, err) < 0)
+		return -1;
+	if (!c->image.id)
+		return kr_fail(err, KR_E_WALL, "'%s' fetched the image '%s' and does not have it", c->runtime.name,
+			c->image.name);
+	describe(c);
+	return 0;
+}
+
+/* ---- the CA that it has to trust as well ---- */
+
+/*
+ * The image's own roots, kept by its id. `sh` of the image reads one file, without network, capabilities or a
+ * mount of ours; what it prints is only looked through for certificates.
+ */
+static const char *const ask_roots =
+	"for f in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt "
+	"/etc/ssl/cert.pem; do [ -f \"$f\" ] && exec cat \"$f\"; done; exit 0";
+
+static const char *
+roots_file(struct kr_run_state *run)
+{
+	const char *id = run->container.image.id, *colon = strchr(id, ':');
+
+	return kr_arena_printf(
+		run->arena, "%s/cache/roots-%.64s.pem", run->host.places.run_dir, colon ? colon + 1 : id);
+}
+
+static int
+read_roots(struct kr_run_state *run, struct kr_buf *pem, struct kr_error *err)
+{
+	const struct kr_run_container *c = &run->container;
+	const char *id = kr_session_new_id(run->arena, err);
+	const char *name = kr_run_container_name(run, id ? id : "");
+	const char *const argv[] = { "run", "--rm", "--pull=never", "--name", name, "--label",
+		kr_arena_printf(run->arena, "kraft.home=%s", run->host.places.kraft_home), "--label",
+		kr_arena_printf(run->arena, "kraft.session=%s", id ? id : ""), "--network", "none", "--cap-drop=ALL",
+		"--security-opt", "no-new-privileges", "--read-only", "--log-driver", "none", "--entrypoint",
+		"/bin/sh", c->image.id, "-c", ask_roots, NULL };
+	kr_auto_buf struct kr_buf bytes = KR_BUF(KR_CA_BYTES);
+	int status;
+
+	if (!id)
+		return -1;
+	status = kr_runtime_call(run->arena, &c->runtime, argv, KR_RUNTIME_CALL_MS, &bytes, err);
+	if (status != 0) {
+		(void)kr_container_remove(run->arena, &c->runtime, name, NULL); /* the sweep does it else */
+		return kr_wrap(err, "reading the roots that '%s' trusts", c->image.name);
+	}
+	(void)kr_ca_certificates(bytes.data ? bytes.data : "", bytes.len, pem);
+	return 0;
+}
+
+static int
+find_roots(struct kr_run_state *run, struct kr_error *err)
+{
+	const char *path = roots_file(run);
+	kr_auto_buf struct kr_buf pem = KR_BUF(KR_CA_BYTES);
+	kr_auto_fd int dir = kr_path_make_dirs(kr_path_dirname(run->arena, path), err);
+
+	if (dir < 0)
+		return -1;
+	if (kr_file_read_at(dir, kr_path_basename(path), &pem, NULL) < 0) {
+		pem.len = 0;
+		if (read_roots(run, &pem, err) < 0)
+			return -1;
+		(void)kr_file_write_at(dir, kr_path_basename(path), pem.data ? pem.data : "", pem.len, 0600, NULL);
+	}
+	run->container.roots = pem.len ? kr_arena_dup_n(run->arena, pem.data, pem.len) : "";
+	return 0;
+}
+
+static int
+find_ca(struct kr_run_state *run, struct kr_error *err)
+{
+	struct kr_run_container *c = &run->container;
+
+	if (c->ca.ignored)
+		kr_run_say("SSL_CERT_FILE is not used for containers: %s", c->ca.ignored);
+	return c->ca.path ? find_roots(run, err) : 0;
+}
+
+int
+kr_run_container_find(struct kr_run_state *run, struct kr_error *err)
+{
+	struct kr_run_container *c = &run->container;
+
+	if (run->repo->sandbox.kind != KR_SANDBOX_DOCKER)
+		return 0;
+	if (kr_run_container_look(run->arena, &run->host, run->repo, c, err) < 0 ||
+		(!c->image.id && fetch(run, c, err) < 0) || check_architecture(&c->image, err) < 0)
+		return -1;
+	return find_ca(run, err);
+}
+
+/* ---- whose the item's files are ---- */
+
+static int
+refuse_owner(const char *path, const struct stat *st, struct kr_error *err)
+{
+	kr_fail(err, KR_E_REFUSED, "'%s' belongs to user %u, so neither a container nor kraft can work with it",
+		path, (unsigned)st->st_uid);
+	return kr_hint(err, "another kind of runtime left it; as root: chown -R %u:%u '%s'", (unsigned)geteuid(),
+		(unsigned)getegid(), path);
+}
+
+/* The directory and what is directly in it. */
+static int
+check_owner_of(struct kr_arena *arena, const char *path, struct kr_error *err)
+{
+	int fd = kr_path_open(path, O_RDONLY | O_DIRECTORY, NULL);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct stat st;
+	int result = 0;
+
+	if (!dir) {
+		kr_close_p(&fd);
+		if (lstat(path, &st) == 0 && st.st_uid != geteuid())
+			return refuse_owner(path, &st, err);
+		return 0; /* it is made, or refused, by who needs it */
+	}
+	if (fstat(fd, &st) == 0 && st.st_uid != geteuid())
+		result = refuse_owner(path, &st, err);
+	for (const struct dirent *e; result == 0 && (e = readdir(dir));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+			fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid != geteuid())
+			result = refuse_owner(kr_arena_printf(arena, "%s/%s", path, e->d_name), &st, err);
+	closedir(dir);
+	return result;
+}
+
+int
+kr_run_container_check_owner(struct kr_run_state *run, struct kr_error *err)
+{
+	const struct kr_item *item = &run->item;
+
+	if (!run->container.is_used)
+		return 0;
+	if (check_owner_of(run->arena, item->home, err) < 0 ||
+		check_owner_of(run->arena, item->results_dir, err) < 0)
+		return -1;
+	for (size_t i = 0; i < run->tree_count; i++) {
+		struct kr_private git;
+
+		if (kr_private_name(run->arena, run->host.places.run_dir, item->id, (unsigned)i,
+				&run->trees[i].checkout, &git, err) < 0 ||
+			check_owner_of(run->arena, git.dir, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- one session ---- */
+
+static const char bundle_name[] = "ca-bundle.pem";
+
+const char *
+kr_run_container_bundle(struct kr_arena *arena, const char *run_dir, const char *session)
+{
+	return kr_arena_printf(arena, "%s/sessions/%s/%s", run_dir, session, bundle_name);
+}
+
+/* In the session's folder, which is never shown: inside it is read-only, and no other session has this one
+ * (FS-18). */
+static int
+write_bundle(struct kr_run_state *run, const char *folder, struct kr_error *err)
+{
+	const struct kr_run_container *c = &run->container;
+	kr_auto_buf struct kr_buf text = KR_BUF(2 * KR_CA_BYTES);
+	kr_auto_fd int fd = kr_path_open(folder, O_RDONLY | O_DIRECTORY, err);
+
+	if (fd < 0)
+		return -1;
+	kr_buf_adds(&text, c->roots);
+	kr_buf_add(&text, c->ca.pem, c->ca.pem_len);
+	return kr_file_write_at(fd, bundle_name, text.data, text.len, 0600, err);
+}
+
+const char *
+kr_run_container_name(struct kr_run_state *run, const char *session)
+{
+	return kr_arena_printf(run->arena, "kraft-%s", session);
+}
+
+const struct kr_run_container_launch *
+kr_run_container_place(struct kr_run_state *run, const struct kr_session_paths *paths, struct kr_error *err)
+{
+	const struct kr_run_container *c = &run->container;
+	struct kr_run_container_launch *launch = kr_arena_new(run->arena, struct kr_run_container_launch);
+	const char *name = kr_run_container_name(run, paths->id);
+
+	launch->plan = c->plan;
+	launch->container = (struct kr_container){
+		.runtime = &c->runtime,
+		.image = &c->image,
+		.selinux = c->file.selinux,
+		.home = run->host.places.kraft_home,
+		.name = name,
+		.client_dir = kr_arena_printf(run->arena, "%s/sandbox-client/%s", run->host.places.run_dir, name),
+		.uid = (unsigned)geteuid(),
+		.gid = (unsigned)getegid(),
+	};
+	if (c->ca.path && write_bundle(run, paths->folder, err) < 0)
+		return NULL;
+	if (c->ca.path)
+		launch->plan.ca_bundle = kr_run_container_bundle(run->arena, run->host.places.run_dir, paths->id);
+	return launch;
+}
+
+void
+kr_run_container_clear(struct kr_run_state *run, const struct kr_job *job)
+{
+	const struct kr_run_container_launch *launch = job->container;
+
+	if (!launch)
+		return;
+	/* One that was made and never spoke is nobody's; one that ran is removed by the runtime. */
+	if (job->is_launched && !job->end.started && !job->end.exec_errno)
+		(void)kr_container_remove(
+			run->arena, &run->container.runtime, launch->container.name, NULL); /* the sweep does it else */
+	(void)kr_tree_remove_at(AT_FDCWD, launch->container.client_dir);
+	if (launch->plan.ca_bundle)
+		(void)unlink(launch->plan.ca_bundle); /* goes with the folder else */
+}
+
+/* ---- of sessions that died ---- */
+
+static bool
+is_alive(void *context, const char *session)
+{
+	const char *run_dir = context;
+
+	return !kr_session_is_over(run_dir, session);
+}
+
+static void
+sweep(struct kr_arena *arena, const struct kr_host *host, const struct kr_runtime *runtime)
+{
+	(void)kr_container_sweep(arena, runtime, host, is_alive, (void *)(uintptr_t)host->places.run_dir,
+		NULL); /* the next one tries again */
+}
+
+void
+kr_run_container_sweep(struct kr_run_state *run)
+{
+	if (run->container.is_used && kr_session_left_client(run->host.places.run_dir))
+		sweep(run->arena, &run->host, &run->container.runtime);
+}
+
+void
+kr_run_container_sweep_home(struct kr_arena *arena, const struct kr_host *host)
+{
+	struct kr_sandbox_file file;
+	struct kr_runtime runtime;
+
+	if (kr_sandbox_file_load(arena, &host->places, &file, NULL) == 0 &&
+		kr_runtime_find(arena, host, &file, &runtime, NULL) == 0)
+		sweep(arena, host, &runtime);
+}
