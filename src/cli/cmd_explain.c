@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "cli/cli.h"
 #include "run/agent.h"
+#include "run/container.h"
 #include "run/where.h"
 #include "run/workspace.h"
 #include "lookup/lookup.h"
@@ -42,6 +43,8 @@ struct explain {
 	struct kr_harness harness;
 	struct kr_run_agent agent;
 	struct kr_run_launch launch;
+	struct kr_run_container container;
+	const char *remark; /* about its image; NULL: none */
 };
 
 /* With no command: the setup command in the install phase, else the test command, else `true`. */
@@ -181,6 +184,39 @@ kernel_rules(struct kr_arena *arena)
 	return rules;
 }
 
+/* kind: docker. The runtime is asked and nothing is fetched; one that does not answer leaves the image unknown, no more. */
+static int
+look_at_container(struct explain *e, struct kr_error *err)
+{
+	struct kr_run_container *c = &e->container;
+	struct kr_error why = { 0 };
+	const int result = kr_run_container_look(e->arena, &e->host, e->request.repo, c, &why);
+
+	if (result < 0 && (why.code != KR_E_WALL || (c->has_runtime && !c->is_enforced))) {
+		*err = why;
+		return -1;
+	}
+	if (result < 0) {
+		c->plan = (struct kr_plan_container){
+			.runtime = c->has_runtime ? c->runtime.name : "a runtime that does not answer", .image = c->image.name
+		};
+		e->remark = kr_arena_printf(
+			e->arena, "what is in the image '%s' cannot be told: %s", c->image.name, why.message);
+	} else if (!c->image.id)
+		e->remark = kr_arena_printf(e->arena, "the image '%s' is not here yet; the first run fetches it", c->image.name);
+	if (c->is_enforced) {
+		struct kr_strs *walls = kr_arena_new(e->arena, struct kr_strs);
+
+		kr_container_walls(e->arena, &c->runtime, &e->request.repo->sandbox, c->file.selinux, (unsigned)geteuid(),
+			(unsigned)getegid(), walls);
+		c->plan.walls = walls;
+	}
+	if (c->ca.path)
+		c->plan.ca_bundle = kr_run_container_bundle(e->arena, e->host.places.run_dir, e->request.session);
+	e->request.container = &c->plan;
+	return 0;
+}
+
 /* What planning could not see because the first run has still to make it. */
 static const char *
 missing_worktree(const struct explain *e)
@@ -221,12 +257,13 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	struct explain e = { .arena = arena };
 	kr_auto_buf struct kr_buf out = KR_BUF(OUT_BYTES);
 	bool json = parsed->value[JSON] != NULL;
-	const struct kr_plan *plan;
+	const struct kr_plan *plan = NULL;
 	const char *missing;
 
 	if (make_request(&e, parsed, err) < 0)
 		return -1;
-	plan = kr_plan_build(arena, &e.host, &e.request, &e.lookup, err);
+	if (e.request.repo->sandbox.kind != KR_SANDBOX_DOCKER || look_at_container(&e, err) == 0)
+		plan = kr_plan_build(arena, &e.host, &e.request, &e.lookup, err);
 	if (!plan)
 		print_refused(&e, json, err, &out);
 	else if (json)
@@ -239,6 +276,8 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	fflush(stdout); /* into one file with it: not in the middle of a line */
 	if (missing)
 		fprintf(stderr, "kraft: %s\n", missing);
+	if (e.remark)
+		fprintf(stderr, "kraft: %s\n", e.remark);
 	if (!plan)
 		return -1;
 	return e.request.agent ? kr_run_launch_login(arena, &e.host, &e.request, &e.harness, err) : 0;
