@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "os/owner.h"
 #include "os/sys.h"
+#include "run/container.h"
 #include "session/facts.h"
 
 enum { CONNECTIONS = 64, LOOK_MS = 250, ACCEPTS = 16 };
@@ -53,7 +54,7 @@ kr_server_log(const char *fmt, ...)
 /* ---- connections ---- */
 
 static void
-be_connection(struct server *s, int fd)
+be_a_child(struct server *s)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* else its time ends it */
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -61,6 +62,12 @@ be_connection(struct server *s, int fd)
 	(void)close(s->listener);
 	(void)close(s->signals);
 	(void)close(s->owner); /* it would hold the lock when the server is gone */
+}
+
+static void
+be_connection(struct server *s, int fd)
+{
+	be_a_child(s);
 	kr_api_connection(&s->api, fd);
 	_exit(0);
 }
@@ -217,6 +224,20 @@ take_store(struct server *s, struct kr_error *err)
 	return -1;
 }
 
+/* What died before us may have left containers. Their runtime can let us wait, so a process of its own asks it. */
+static void
+sweep_containers(struct server *s)
+{
+	if (!kr_session_left_client(s->host.places.run_dir))
+		return;
+	fflush(NULL);
+	if (fork() != 0)
+		return; /* where there is no process for it, the next session does it */
+	be_a_child(s);
+	kr_run_container_sweep_home(&s->arena, &s->host);
+	_exit(0);
+}
+
 static int
 begin(struct server *s, const struct kr_server_want *want, struct kr_error *err)
 {
@@ -246,6 +267,7 @@ begin(struct server *s, const struct kr_server_want *want, struct kr_error *err)
 	s->api.health.started_ms = kr_now_ms();
 	s->keeper = kr_keeper_open(&s->host, within);
 	kr_keeper_set_slots(s->keeper, slots);
+	sweep_containers(s);
 	kr_server_log("listening on %s; %u items at a time", url, slots);
 	if (want->on_ready)
 		want->on_ready(want->context, url);
