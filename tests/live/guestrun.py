@@ -62,44 +62,40 @@ def view(*extra, work=None, seal=True, capped=None):
     return words
 
 
-class Container:
-    """What a session in a container needs: the words of the client and its variables, and the init's socket in a folder.
-    Without words the client is a stand-in for a runtime: it starts bubblewrap as the container and ends."""
+# A runtime's CLI, as far as the launcher knows it: it makes a container, here of bubblewrap, and ends.
+STAND_IN = """
+import os, signal, sys, time
+init = sys.argv[sys.argv.index("IMAGE") + 1:]
+def apart(*words):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(words[0], words)
+        os._exit(0)
+    os.wait()
+def start():
+    apart(*%r, "--", "/opt/kraft/init", *init)
+%s
+"""
 
-    def __init__(self, words=None, environment=(), image=(), args=None, program=None, body=""):
+
+class Container:
+    """What a session in a container has beside others: the client, its variables, and a folder with the init's socket.
+    The folder's name is in the command line of all that belongs to it. body: what the client does; start() starts the
+    container. image: its variables; mounts: bubblewrap's words."""
+
+    def __init__(self, body="start()", environment=(), image=(), mounts=()):
         self.folder = tempfile.mkdtemp(prefix="guest-container-", dir=os.environ.get("TMPDIR"))
         self.path = os.path.join(self.folder, "i.sock")
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen(4)
         self.environment = environment
-        self.program, self.words = program, words
-        if not words:
-            args = list(view() if args is None else args) + ["--ro-bind", self.folder, self.folder, "--clearenv"]
-            for name, value in image:
-                args += ["--setenv", name, value]
-            self.program = os.path.join(self.folder, "client")
-            with open(self.program, "w") as f:
-                f.write(STAND_IN % (body, BWRAP, args))
-            os.chmod(self.program, 0o755)
-            self.words = ["client", "run", "IMAGE"]
-
-
-# `start` starts the container, as a process of nobody's; `body` may end before, or do it later.
-STAND_IN = """#!/usr/bin/python3 -IS
-import os, signal, sys, time
-init = sys.argv[sys.argv.index("IMAGE") + 1:]
-def start():
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            os.execv(BWRAP, ["bwrap"] + ARGS + ["--", "/opt/kraft/init"] + init)
-        os._exit(0)
-    os.wait()
-BODY = %r
-BWRAP, ARGS = %r, %r
-exec(BODY or "start()")
-"""
+        bwrap = [BWRAP] + view("--ro-bind", self.folder, self.folder, *mounts) + ["--clearenv"]
+        for name, value in image:
+            bwrap += ["--setenv", name, value]
+        self.program = "/usr/bin/python3"
+        self.words = ["client", "-ISc", STAND_IN % (bwrap, body), "run", "IMAGE"]
 
 
 def memory_file(data):

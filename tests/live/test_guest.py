@@ -23,8 +23,9 @@ import time
 import traceback
 import uuid
 
-from guestrun import (ALLOW_ALL, BWRAP, INIT, FILTER, Session, libc, marked, none_left, parents, run,
-                      shell, view, wait_until, INTERNAL, KEYRING, KILL, NAMESPACE, NO_BWRAP, CWD, ROUTE)
+from guestrun import (ALLOW_ALL, BWRAP, INIT, FILTER, MESSAGE, Container, Session, libc, marked, none_left, parents, run,
+                      shell, view, wait_until, BAD_FILTER, CLIENT, EXIT, INTERNAL, KEYRING, KILL, NAMESPACE, NO_BWRAP,
+                      CWD, ROUTE, RUNTIME, STARTED, STREAMS)
 
 PYTHON = "/usr/bin/python3"
 NOT_FOUND = ("kraft: a command was not found inside the os sandbox; add its directory to the sandbox's expose list\n")
@@ -759,7 +760,7 @@ class Channel:
                               extra=["--channel", self.path], **options)
 
 
-CLIENT = """
+CLIENT_SCRIPT = """
 import socket, sys
 for line in sys.stdin:
     s = socket.create_connection(("127.0.0.1", 3128), 10)
@@ -780,7 +781,7 @@ def serve_one(listener):
 @test("OS-LCH-06 the init hands the listener of 127.0.0.1:3128 over before the command starts, and again after a break")
 def hand_over():
     channel = Channel()
-    s = channel.start(CLIENT, stdin=subprocess.PIPE)
+    s = channel.start(CLIENT_SCRIPT, stdin=subprocess.PIPE)
     connection, listener = channel.take(answer=b"")
     equal(listener.getsockname(), ("127.0.0.1", 3128))
     equal((listener.family, listener.type, listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)),
@@ -1371,6 +1372,350 @@ def slow_init():
     fake = written(os.path.join(work_folder(), "bwrap"), FAKE.replace("time.sleep(600)", "") % say)
     s = run("/bin/true", bwrap=fake)
     equal((s.code, s.exit_file), (5, "5 0 started\n"), s)
+
+
+# ---- in a container ----
+
+@test("a container: the command has the session's streams, and its exit code and last words come back")
+def container_streams():
+    s = Session(["/bin/sh", "-c", "cat; echo two >&2; readlink /proc/self/fd/0; exit 3"], container=Container(),
+                stdin=subprocess.PIPE)
+    s.process.stdin.write(b"one\n")
+    s.process.stdin.close()
+    s.process.stdin = None
+    s.finish()
+    equal((s.out[:4], s.err, s.code, s.exit_file), ("one\n", "two\n", 3, "3 0 started\n"), s)
+    truth(s.out[4:].startswith("pipe:"), s)
+    equal([m[0] for m in s.messages], ["CHILD", "STARTED", "EXIT"], s)
+    s = shell("kill -9 $$", container=Container())
+    equal((s.code, s.exit_file, s.messages[-1]), (137, "137 9 started\n", ("EXIT", 137, 9)), s)
+    s = shell("sleep 600 & exit 4", container=Container())
+    equal((s.code, s.left()), (4, (1, [b"sleep"])), s)
+
+
+@test("a container: the init's number is the host's, and signals reach the command once")
+def container_signals():
+    box = Container()
+    s = Session(["/bin/sh", "-c", "trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.01; done"], container=box)
+    until_output(s, "ready")
+    truth(s.child() in marked(box.folder), s)
+    os.kill(s.child(), signal.SIGTERM)  # what a runtime's stop does: process 1 hears no signal
+    time.sleep(0.2)
+    truth(s.process.poll() is None, s)
+    s.signal(signal.SIGTERM)
+    s.finish()
+    equal((s.code, s.out), (9, "got\n"), s)
+    equal(none_left(box.folder), [])
+
+
+CLIENT_FACTS = """
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+facts = dict(argv=sys.orig_argv[:2] + init, environment=dict(os.environ), cwd=os.getcwd(),
+             streams=[os.readlink("/proc/self/fd/%%d" %% n) for n in (0, 1)],
+             descriptors=sorted(int(n) for n in os.listdir("/proc/self/fd")),
+             ignored=int(status["SigIgn"], 16), blocked=int(status["SigBlk"], 16))
+import json
+json.dump(facts, open(%r, "w"))
+start()
+"""
+
+
+@test("CTR-07 the container's client has its own words, variables and directory, no stdin, no descriptor, default signals")
+def container_client():
+    facts = os.path.join(work_folder(), "facts")
+    box = Container(CLIENT_FACTS % facts, environment=["A=b c", "LC_ALL=C.UTF-8"])
+    s = run("name", "secret word", exec_path="/bin/echo", container=box, env={"SECRET": "hidden", "PATH": "/bin"})
+    equal((s.code, s.out), (0, "secret word\n"), s)
+    with open(facts) as f:
+        facts = json.load(f)
+    equal(facts["argv"], ["client", "-ISc", "init", "--connect", box.path, "--image-env", "--cwd", "/", "--exec",
+                          "/bin/echo", "--", "name", "secret word"])
+    equal((facts["environment"], facts["cwd"]), ({"A": "b c", "LC_ALL": "C.UTF-8"}, box.folder))
+    equal((facts["streams"], facts["blocked"]), (["/dev/null", "/dev/null"], 0))
+    equal([n for n in facts["descriptors"] if n > 3], [], "3 is the folder being listed")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        truth(not facts["ignored"] & 1 << number - 1, facts)
+
+
+@test("CTR-07 a container: the start's variables lie over the image's own; none is in a command line")
+def container_environment():
+    image = [("PATH", "/image"), ("KEPT", "a b"), ("BOTH", "image"), ("EMPTY", "")]
+    box = Container(image=image)
+    s = Session(["/bin/sh", "-c", "env; sleep 1"], container=box, env={"PATH": "/usr/bin:/bin", "BOTH": "start", "OWN": "x-value-x"})
+    s.wait_for("STARTED")
+    equal(marked("x-value-x"), [])
+    s.finish()
+    got = dict(line.split("=", 1) for line in s.out.splitlines())
+    got.pop("PWD")
+    equal(got, {"PATH": "/usr/bin:/bin", "KEPT": "a b", "BOTH": "start", "EMPTY": "", "OWN": "x-value-x"}, s)
+    s = run("/usr/bin/env", container=Container(image=image), env={})
+    equal(dict(line.split("=", 1) for line in s.out.splitlines())["PATH"], "/image", "without one of the start")
+
+
+@test("CTR-09 OS-LCH-10 OS-LCH-11 a container: a name is looked up along PATH, in absolute directories only: 126 and 127")
+def container_search():
+    work = work_folder()
+    folders = [os.path.join(work, n) for n in ("refused", "script", "here")]
+    for folder in folders:
+        os.mkdir(folder)
+    written(os.path.join(folders[0], "tool"), "#!/bin/sh\necho refused\n", 0o644)
+    written(os.path.join(folders[1], "tool"), "echo script $0 $1\n")
+    written(os.path.join(folders[2], "tool"), "#!/bin/sh\necho here\n")
+    written(os.path.join(folders[1], "broken"), "#!/nowhere/sh\n")
+
+    def search(name, *path):
+        return run("called", "one", exec_path=name, cwd=folders[2], env={"PATH": ":".join(path)},
+                   container=Container(mounts=["--ro-bind", work, work]))
+    s = search("tool", "/nowhere", "/etc/passwd", folders[0], folders[1], folders[2])
+    equal((s.code, s.out), (0, "script %s/tool one\n" % folders[1]), s)
+    equal(search("tool", folders[2]).out, "here\n")
+    s = search("tool", folders[0], "/nowhere")
+    equal((s.code, s.messages[-1], s.err), (126, ("EXEC_FAILED", errno.EACCES, 0), "kraft: called is not executable\n"), s)
+    for path in ["/nowhere"], [""], [".", "", "here", "../here"], []:
+        s = search("tool", *path)
+        equal((s.code, s.messages[-1], s.exit_file), (127, ("EXEC_FAILED", errno.ENOENT, 0), "127 0 not-started\n"), (path, s))
+        truth("not found inside the container" in s.err, s)
+    equal(search("broken", folders[1]).code, 127)
+    equal(search("./tool", folders[0]).out, "here\n")
+
+
+@test("CTR-01 a container: kraft's own filter is in force for the command, and process 1 is closed to it")
+def container_filter():
+    s = python(KEY_SCRIPT, container=Container(), seccomp=ALLOW_ALL)
+    equal(s.out.split("\n")[1], "found", s)
+    if FILTER == ALLOW_ALL:
+        raise Skip("the filter of kraft is not built")
+    equal(python(KEY_SCRIPT, container=Container()).out, "errno 1\nerrno 1\n")
+    s = python(ATTACK, "1", container=Container())
+    answers = dict(line.split() for line in s.out.splitlines())
+    truth(len(answers) == 7 and all(v in ("EACCES", "EPERM") for v in answers.values()), s)
+    s = shell("ulimit -Hc; grep NoNewPrivs /proc/self/status | tr -d '[:space:]'", container=Container())
+    equal(s.out, "0\nNoNewPrivs:1", s)
+    s = shell("ls /proc/self/fd; readlink /proc/self/fd/*; ls %s" % os.environ["TMPDIR"], container=Container())
+    truth("socket" not in s.out and "i.sock" not in s.out, s)
+
+
+@test("a container: a filter that the kernel does not take, or that is none, is 125 and nothing runs")
+def container_bad_filter():
+    s = run("/bin/echo", "ran", container=Container(), seccomp=b"\0" * 8)
+    equal((s.code, s.out, s.messages[-1]), (125, "", ("LAUNCH_FAILED", BAD_FILTER, errno.EINVAL)), s)
+    for wrong in b"", b"\0" * 12:
+        s = run("/bin/echo", "ran", container=Container(), seccomp=wrong)
+        equal((s.code, s.out, s.messages[-1]), (125, "", ("LAUNCH_FAILED", INTERNAL, errno.EPROTO)), s)
+    s = run("/bin/echo", "ran", container=Container(), seccomp=b"\0" * 4104)
+    equal((s.code, s.out, s.messages), (125, "", [("LAUNCH_FAILED", INTERNAL, errno.E2BIG)]), s)
+
+
+@test("CTR-01 a container: a mount that is not what was checked is 125")
+def container_verify():
+    equal(run("/bin/true", container=Container(), verify=entry("/usr")).code, 0)
+    s = run("/bin/echo", "ran", container=Container(), verify=entry("/usr") + entry("/etc", inode=1))
+    equal((s.code, s.out, s.messages[-1]), (125, "", ("WALL", 1, errno.ESTALE)), s)
+
+
+@test("a container: no client, a client that fails, and one that is killed are 125 and told apart")
+def container_client_fails():
+    for body, code in (("sys.stderr.write('no such image\\n'); sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", 137)):
+        box = Container(body)
+        s = run("/bin/true", container=box)
+        equal((s.code, s.exit_file, s.messages), (125, "125 0 not-started\n", [("LAUNCH_FAILED", RUNTIME, code)]), s)
+        equal((s.err, os.path.exists(box.path)), ("no such image\n" if code == 7 else "", False), s)
+    box = Container()
+    box.program = "/nowhere/docker"
+    s = run("/bin/true", container=box)
+    equal((s.code, s.messages), (125, [("LAUNCH_FAILED", CLIENT, errno.ENOENT)]), s)
+    truth("cannot run '/nowhere/docker'" in s.err, s)
+
+
+@test("a container: what becomes of the client once the container runs is nobody's business, and it is not waited for long")
+def container_client_lingers():
+    s = shell("sleep 0.5; exit 6", container=Container("start(); time.sleep(0.2); sys.exit(1)"))
+    equal((s.code, s.messages[-1]), (6, ("EXIT", 6, 0)), s)
+    box = Container("signal.signal(15, signal.SIG_IGN); start(); time.sleep(600)")
+    began = time.monotonic()
+    s = shell("exit 5", container=box)
+    equal((s.code, s.exit_file, none_left(box.folder)), (5, "5 0 started\n", []), s)
+    truth(time.monotonic() - began < 5, s)
+
+
+@test("PROC-02 OS-SEC-07 a container: the order to stop, the lifeline's end and the launcher's death end all of it")
+def container_ends():
+    for how in "order", "lifeline", "launcher":
+        box = Container()
+        s = python_session(stubborn(box.folder), container=box)
+        until_output(s, "ready")
+        if how == "order":
+            s.tell(KILL)
+        elif how == "launcher":
+            os.kill(s.pid, signal.SIGKILL)
+        else:
+            os.close(s.lifeline)
+            s.lifeline = None
+        s.finish(5)
+        equal(none_left(box.folder, 2), [], how)
+        equal(s.exit_file, None if how == "launcher" else "137 9 started\n", s)
+
+
+@test("OS-SEC-07 a container: an order to stop before there is one ends the client, and one that comes late finds nobody")
+def container_stopped_early():
+    late = "if os.fork() == 0: os.setsid(); open('ready', 'w'); time.sleep(2.5); start(); os._exit(0)\n"
+    for body in ("signal.signal(15, signal.SIG_IGN); os.fork(); open('ready', 'w'); time.sleep(600)", late + "time.sleep(600)"):
+        box = Container(body)
+        s = Session(["/bin/echo", "ran"], container=box)
+        truth(wait_until(lambda: os.path.exists(os.path.join(box.folder, "ready")), 20))
+        s.tell(KILL)
+        began = time.monotonic()
+        s.process.wait(5)
+        truth(time.monotonic() - began < 2.5 and not os.path.exists(box.path), "the launcher ended in time")
+        truth(late in body or none_left(box.folder) == [], box.folder)
+        s.finish()  # reads to the end of the streams, which a late container has too
+        equal((s.code, s.out, s.exit_file, none_left(box.folder)), (137, "", "137 9 not-started\n", []), s)
+        equal("cannot connect to" in s.err, late in body, s)
+
+
+@test("OS-SEC-07 a container: the launcher is killed, or ended, at 60 random moments of its start: nothing survives")
+def container_killed_early():
+    for i in range(60):
+        box = Container()
+        s = Session(["/bin/sh", "-c", "exec sleep 600"], container=box, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(random.random() * 0.25)
+        if i % 2:
+            s.tell(KILL)
+        else:
+            os.kill(s.pid, signal.SIGKILL)
+        equal(none_left(box.folder, 10), [], i)
+        s.process.wait()
+        s.close()
+
+
+@test("a container: its socket is gone once the init has connected")
+def container_socket():
+    box = Container()
+    spare = os.dup(box.listener.fileno())  # a kraft that is slow to close it: the file is what is gone
+    s = Session(["/bin/sleep", "600"], container=box)
+    s.wait_for("STARTED")
+    truth(not os.path.exists(box.path))
+    second = socket.socket(socket.AF_UNIX)
+    try:
+        second.connect(box.path)
+        raise AssertionError("somebody listens")
+    except FileNotFoundError:
+        os.close(spare)
+    s.tell(KILL)
+    s.finish()
+
+
+def play_init(path, script, as_uid=None):
+    """A process that connects as an init would, then runs the script with `pipe`, `got` and `fds`; its exit code."""
+    ready, go = socket.socketpair()
+    os.chmod(os.path.dirname(path), 0o711)
+    os.chmod(path, 0o777)
+    pid = os.fork()
+    if pid == 0:
+        os.chdir(os.path.dirname(path))
+        if as_uid is not None:
+            libc.unshare(0x10000000)  # CLONE_NEWUSER
+            ready.send(b"x")
+            ready.recv(1)
+            os.setresuid(0, 0, 0)
+        pipe = socket.socket(socket.AF_UNIX)
+        try:
+            pipe.connect("i.sock")
+            got, fds, _flags, _address = socket.recv_fds(pipe, 16, 10)
+        except ConnectionError:
+            got, fds = b"", []
+        code = {"pipe": pipe, "got": got, "fds": fds, "say": lambda *m: pipe.send(MESSAGE.pack(*m, 0))}
+        exec(script, {"os": os, "MESSAGE": MESSAGE, **code})
+        os._exit(0)
+    mapped = True
+    if as_uid is not None:
+        go.recv(1)
+        mapped = subprocess.run(["newuidmap", str(pid), "0", str(as_uid), "1"], stderr=subprocess.DEVNULL).returncode == 0
+        go.send(b"x")
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return code if mapped else None
+
+
+@test("a container: a connection of another user is not the init's; our own gets three descriptors and the filter")
+def container_other_user():
+    import pwd
+    with open("/etc/subuid") as f:
+        ranges = [line.split(":") for line in f if line.startswith(pwd.getpwuid(os.getuid()).pw_name + ":")]
+    if not ranges:
+        raise Skip("this user has no subordinate users")
+    box = Container("pass")
+    s = Session(["/bin/true"], container=box)
+    code = play_init(box.path, "os._exit(len(got))", as_uid=int(ranges[0][1]))
+    if code is None:
+        raise Skip("newuidmap does not work here")
+    equal(code, 0, "the other user's connection is closed without a word")
+    script = ("assert (MESSAGE.unpack(got)[0], len(fds)) == (%d, 3)\n"
+              "say(%d, 0, 0); say(%d, 4, 0); os._exit(11)" % (STREAMS, STARTED, EXIT))
+    equal(play_init(box.path, script), 11)
+    equal(s.finish().messages[1:], [("STARTED", 0, 0), ("EXIT", 4, 0)], s)
+    equal((s.code, s.exit_file), (4, "4 0 started\n"), s)
+
+
+@test("a container whose init says what it may not say, or nothing, is ended")
+def container_lies():
+    for script, code, last in (("say(%d, 0, 0); say(99, 0, 0)" % STARTED, 137, ("STARTED", 0, 0)),
+                               ("say(%d, 0, 0)" % EXIT, 137, "CHILD"), ("os._exit(0)", 125, ("LAUNCH_FAILED", RUNTIME, 0)),
+                               ("say(%d, 0, 0); say(%d, 1, 0); say(%d, 1, 0)" % (STARTED, 17, 17), 137, ("OOM", 1, 0))):
+        box = Container("pass")
+        s = Session(["/bin/true"], container=box)
+        ended = play_init(box.path, script + "\nimport time; time.sleep(600)")
+        s.finish()
+        equal((s.code, ended), (code, 0 if code == 125 else -9), (script, s))
+        truth(s.messages[-1] == last or s.messages[-1][0] == last, (script, s))
+
+
+@test("LIM-02 a container: how many were killed for want of memory comes before the end, as the kernel counts it")
+def container_oom():
+    for place, text in (("/sys/fs/cgroup/memory.events", "low 0\nhigh 0\nmax 9\noom 4\noom_kill %d\noom_group_kill 0\n"),
+                        ("/sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill %d\n")):
+        for after, told in ((5, [("OOM", 3, 0)]), (2, [])):
+            count = written(os.path.join(work_folder(), "count"), text % 2)
+            box = Container(mounts=["--bind", count, place])
+            s = shell("printf '%s' \"$1\" >%s; exit 137" % ("%s", place), text % after, container=box)
+            equal((s.code, s.messages[2:-1], s.messages[-1]), (137, told, ("EXIT", 137, 0)), s)
+    s = shell("exit 137", container=Container())
+    equal(s.count("OOM"), 0, s)
+
+
+@test("a container: a terminal inside, its master outside only")
+def container_terminal():
+    s = terminal_session("/bin/sh", "-c", "tty; stty size; test -t 2 && : </dev/tty && echo fine; echo END", size=(33, 101),
+                         container=Container())
+    equal(terminal_text(s, "END").replace("\r", "").split("\n")[:3], ["/dev/pts/0", "33 101", "fine"])
+    equal(s.finish().code, 0, s)
+
+
+@test("OS-LCH-06 a container: the init hands the listener over before the command starts; nobody takes it: 125")
+def container_route():
+    for answer in b"A", b"N":
+        box, channel = Container(), Channel()
+        os.rename(channel.path, os.path.join(box.folder, "s.sock"))
+        s = python_session(CLIENT_SCRIPT, container=box, stdin=subprocess.PIPE,
+                           extra=["--channel", os.path.join(box.folder, "s.sock")])
+        kept = channel.take(answer)
+        if answer == b"A":
+            s.process.stdin.write(b"one\n")
+            s.process.stdin.close()
+            s.process.stdin = None
+            equal(serve_one(kept[1]), "127.0.0.1")
+        s.finish()
+        equal((s.code, s.out), (0, "<one\n") if answer == b"A" else (125, ""), s)
+        if answer == b"N":
+            equal(s.messages[-1][:2], ("LAUNCH_FAILED", ROUTE), s)
+
+
+@test("a container: half of its arguments, or both kinds', are refused")
+def container_arguments():
+    box = Container()
+    both = Session(["/bin/true"], container=box, extra=["--bwrap", BWRAP]).finish()
+    equal((both.code, both.messages), (125, [("LAUNCH_FAILED", INTERNAL, errno.EINVAL)]), both)
+    half = Session(["/bin/true"], extra=["--client", "/bin/true"]).finish()
+    equal((half.code, half.messages), (125, [("LAUNCH_FAILED", INTERNAL, errno.EINVAL)]), half)
 
 
 def main():
