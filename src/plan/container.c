@@ -15,6 +15,15 @@ kr_plan_has_open_network(const struct kr_request *request)
 	return request->container && request->repo->sandbox.unrestricted_network && !request->is_short_run;
 }
 
+/* Of an image that is not known, none. */
+static const struct kr_strs *
+entrypoint_of(const struct kr_plan_container *container)
+{
+	static const struct kr_strs none;
+
+	return container->entrypoint ? container->entrypoint : &none;
+}
+
 /* ---- what is refused ---- */
 
 /* Inside, these are the runtime's or kraft's: what lies there would be hidden, or the worker's to move. */
@@ -41,7 +50,8 @@ check_places(const struct kr_build *b, struct kr_error *err)
 static int
 check_entrypoint(const struct kr_plan_container *container, struct kr_error *err)
 {
-	const char *first = container->entrypoint->n ? container->entrypoint->v[0] : "";
+	const struct kr_strs *words = entrypoint_of(container);
+	const char *first = words->n ? words->v[0] : "";
 
 	if (*first == '/' || !strchr(first, '/'))
 		return 0;
@@ -74,8 +84,8 @@ tell_command(struct kr_build *b, const char *command)
 								 : "'%s' is looked up inside, along PATH",
 			command));
 	if (!c->image_id)
-		kr_strs_add(b->arena, told, "the image is not here yet: whether it has an entry point is not known");
-	else if (c->entrypoint->n)
+		kr_strs_add(b->arena, told, "whether the image has an entry point is not known yet");
+	else if (entrypoint_of(c)->n)
 		kr_strs_add(b->arena, told,
 			kr_arena_printf(b->arena, "the entry point of the image, '%s', starts it", c->entrypoint->v[0]));
 }
@@ -85,11 +95,12 @@ static void
 put_command(struct kr_build *b)
 {
 	const struct kr_request *r = b->request;
+	const struct kr_strs *entry = entrypoint_of(r->container);
 	const char *command = kr_build_container_command(b);
 	struct kr_strs argv = { 0 };
 
-	for (size_t i = 0; i < r->container->entrypoint->n; i++)
-		kr_strs_add(b->arena, &argv, r->container->entrypoint->v[i]);
+	for (size_t i = 0; i < entry->n; i++)
+		kr_strs_add(b->arena, &argv, entry->v[i]);
 	for (const char *const *word = r->starter; word && *word; word++)
 		kr_strs_add(b->arena, &argv, *word);
 	b->plan->exec_path = argv.n ? argv.v[0] : command;
@@ -141,7 +152,7 @@ tell(struct kr_build *b)
 
 	if (!c->image_id)
 		kr_build_note(
-			b, "the image '%s' is not here yet: its entry point and its variables are not known", c->image);
+			b, "what the image '%s' adds is not known yet: its entry point and its variables", c->image);
 	if (kr_plan_has_open_network(b->request))
 		kr_build_note(b,
 			"unrestricted_network: the container has a network without a list, and no kraft command inside");

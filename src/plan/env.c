@@ -270,12 +270,13 @@ path_below(const struct env *e)
 {
 	const struct kr_request *r = e->b->request;
 	const char *path = r->container ? NULL : kr_host_env(e->b->host, "PATH");
+	const struct kr_strs *image = r->container ? r->container->image_env : NULL;
 
 	if (!r->container)
 		return path ? path : KR_PATH_DEFAULT;
-	for (size_t i = 0; i < r->container->image_env->n; i++)
-		if (kr_text_has_prefix(r->container->image_env->v[i], "PATH="))
-			return r->container->image_env->v[i] + strlen("PATH=");
+	for (size_t i = 0; image && i < image->n; i++)
+		if (kr_text_has_prefix(image->v[i], "PATH="))
+			return image->v[i] + strlen("PATH=");
 	return KR_PATH_OF_IMAGES;
 }
 

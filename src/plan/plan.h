@@ -66,7 +66,7 @@ struct kr_plan_agent {
 struct kr_plan_container {
 	const char *runtime;  /* for a person: "rootless podman 4.3.1" */
 	const char *image;    /* as configured */
-	const char *image_id; /* NULL: it is not here yet, and entry point and variables are not known (explain only) */
+	const char *image_id; /* NULL: not known yet, nor what it adds, and the next two may be NULL (explain only) */
 	const struct kr_strs *entrypoint; /* of the image: its words come before the command */
 	const struct kr_strs *image_env;  /* "NAME=value"; they reach the command unless kraft or the repository sets them */
 	const char *ca_bundle; /* a host file shown at KR_CA_BUNDLE; NULL: none is needed */

@@ -113,11 +113,10 @@ print_command(const struct kr_plan *plan, struct kr_buf *out)
 static void
 row_words(struct kr_buf *out, const char *kind, size_t width, const struct kr_strs *words)
 {
-	for (size_t i = 0; i < words->n; i++)
+	for (size_t i = 0; words && i < words->n; i++)
 		row(out, i ? "" : kind, width, words->v[i], 0, NULL);
 }
 
-/* What an image that is not here would say is not known; only then is it not said. */
 static void
 print_container(const struct kr_plan *plan, struct kr_buf *out)
 {
@@ -127,13 +126,12 @@ print_container(const struct kr_plan *plan, struct kr_buf *out)
 	section(out, "container");
 	row(out, "runtime", width, c->runtime, 0, NULL);
 	row(out, "image", width, c->image, 0, NULL);
-	row(out, "id", width, c->image_id ? c->image_id : "not here yet: its entry point is not known", 0, NULL);
-	if (c->image_id && !c->entrypoint->n)
+	row(out, "id", width, c->image_id ? c->image_id : "not known yet, nor its entry point", 0, NULL);
+	if (c->image_id && !(c->entrypoint && c->entrypoint->n))
 		row(out, "entry", width, "none: kraft's init starts the command itself", 0, NULL);
 	row_words(out, "entry", width, c->entrypoint);
 	row(out, "variables", width, "the image's, but for those of the same name below", 0, NULL);
-	if (c->walls)
-		row_words(out, "walls", width, c->walls);
+	row_words(out, "walls", width, c->walls);
 }
 
 static void
