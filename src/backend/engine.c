@@ -44,6 +44,16 @@ is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
+/* A link in one directory may lead to a file in another. */
+static bool
+leads_to_workers(struct kr_arena *arena, const struct kr_host *host, const char *path)
+{
+	char resolved[KR_PATH_MAX];
+
+	return !realpath(path, resolved) ||
+		   kr_is_workers_directory(arena, &host->places, kr_path_dirname(arena, resolved));
+}
+
 /* The directories of PATH that may be used. */
 static void
 usable_path(struct kr_arena *arena, const struct kr_host *host, struct kr_strs *out)
@@ -63,12 +73,12 @@ usable_path(struct kr_arena *arena, const struct kr_host *host, struct kr_strs *
 }
 
 static const char *
-find_on(struct kr_arena *arena, const struct kr_strs *directories, const char *name)
+find_on(struct kr_arena *arena, const struct kr_host *host, const struct kr_strs *directories, const char *name)
 {
 	for (size_t i = 0; i < directories->n; i++) {
 		const char *path = kr_arena_printf(arena, "%s/%s", directories->v[i], name);
 
-		if (strlen(path) < KR_PATH_MAX && is_program(path))
+		if (strlen(path) < KR_PATH_MAX && is_program(path) && !leads_to_workers(arena, host, path))
 			return path;
 	}
 	return NULL;
@@ -78,7 +88,7 @@ static const char *
 no_program(const struct kr_sandbox_file *file, struct kr_error *err)
 {
 	if (file->cli && file->cli[0] == '/')
-		kr_fail(err, KR_E_WALL, "'%s', the container CLI of sandbox.yaml, cannot be executed", file->cli);
+		kr_fail(err, KR_E_WALL, "'%s', the container CLI of sandbox.yaml, is no program outside of checkouts", file->cli);
 	else if (file->cli)
 		kr_fail(err, KR_E_WALL, "'%s', the container CLI of sandbox.yaml, is not on PATH", file->cli);
 	else
@@ -90,15 +100,15 @@ no_program(const struct kr_sandbox_file *file, struct kr_error *err)
 
 /* programs: all whose files say something about the answers (a `docker` may be a script that runs podman). */
 static const char *
-find_program(struct kr_arena *arena, const struct kr_strs *path, const struct kr_sandbox_file *file,
-	struct kr_strs *programs, struct kr_error *err)
+find_program(struct kr_arena *arena, const struct kr_host *host, const struct kr_strs *path,
+	const struct kr_sandbox_file *file, struct kr_strs *programs, struct kr_error *err)
 {
-	const char *docker = find_on(arena, path, "docker"), *podman = find_on(arena, path, "podman"), *found;
+	const char *docker = find_on(arena, host, path, "docker"), *podman = find_on(arena, host, path, "podman"), *found;
 
 	if (!file->cli)
 		found = docker ? docker : podman;
 	else if (file->cli[0] == '/')
-		found = is_program(file->cli) ? file->cli : NULL;
+		found = is_program(file->cli) && !leads_to_workers(arena, host, file->cli) ? file->cli : NULL;
 	else
 		found = strcmp(file->cli, "docker") == 0 ? docker : podman;
 	if (!found)
@@ -497,7 +507,7 @@ kr_runtime_find(struct kr_arena *arena, const struct kr_host *host, const struct
 	struct kept kept;
 
 	usable_path(arena, host, &path);
-	runtime.program = find_program(arena, &path, file, &programs, err);
+	runtime.program = find_program(arena, host, &path, file, &programs, err);
 	if (!runtime.program)
 		return -1;
 	runtime.environment = environment_of(arena, host, &path);

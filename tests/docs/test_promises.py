@@ -29,7 +29,7 @@ EXPECTED = [
     *ids("CHN", *range(1, 11), 12),
     *ids("ITM", *range(1, 7)),
     *ids("REF", *range(1, 7)),
-    *ids("CTR", 5, 6, 8, 12),
+    *ids("CTR", 5, 6, 8, 10, 12),
 ]
 
 

@@ -105,9 +105,49 @@ def _(t):
     result, found = doctor(home)
     t.works(result.code == 1 and [r for r in found if r["name"].startswith("checkout") and r["verdict"] == "fail"], "no checkout", found)
     t.works(b"\x1b" not in home.kraft("admin", "doctor").raw_out, "and its name steers no terminal")
-    home.configure(sandbox={"kind": "docker", "image": "x"})
+
+
+def stand_in(home, said, image=""):
+    """A docker of ours that answers as one does, with these of its facts; image: what it says of one, "" has none."""
+    info = {"KernelVersion": os.uname().release, "OSType": "linux", "OperatingSystem": "any", "MemoryLimit": True, "SwapLimit": True,
+            "CpuCfsPeriod": True, "CpuCfsQuota": True, "PidsLimit": True}
+    answers = {"version": {"Client": {"Version": "28.0.1", "ApiVersion": "1.48"}, "Server": {"Version": "28.0.1"}}, "info": dict(info, **said)}
+    script = "#!/bin/sh\ncase $1 in\n" + "".join("%s) echo '%s';;\n" % (word, json.dumps(text)) for word, text in answers.items())
+    script += "image) %s;;\nesac\n" % ("echo '%s'" % image if image else "echo 'Error: No such image: x' >&2; exit 1")
+    return write(home.root + "/bin/docker", script, 0o755)
+
+
+@promise("CTR-02 CTR-10 CTR-11 LIM-01", "kind docker: runtime, limits, image, extra CA, and what leads out")
+def _(t):
+    home = Home()
+    network, image = {"runtime": {"allow": ["a.example"]}}, json.dumps({"Id": "sha256:" + "0" * 64, "Architecture": "amd64"})
+
+    def ask(said={}, image=image, settings={}, env={}, **sandbox):
+        home.configure("repos:\n  - " + json.dumps({"path": home.repo, "sandbox": dict({"kind": "docker", "image": "x"}, **sandbox)}) + "\n")
+        write(home.config_dir + "/sandbox.yaml", json.dumps(dict({"cli": stand_in(home, said, image)}, **settings)), 0o600)
+        return doctor(home, env=env)
+    result, found = ask(network=network)
+    row = rows(found, "sandbox sample", "ok")
+    t.works(result.code == 0 and row and "docker 28.0.1" in row[0]["detail"] and rows(found, "egress sample", "ok"), "a fit one", result)
+    t.works(rows(found, "bubblewrap", "skip") and not rows(found, "ca") and not rows(found, "proxy sample"), "bubblewrap is not needed", found)
+    result, found = ask(image="", network=network)
+    t.works(result.code == 0 and "pulled at the first task" in rows(found, "sandbox sample", "warn")[0]["detail"], "an image that is not here", result)
+    result, found = ask({"MemoryLimit": False}, network=network, resources={"memory": "64m"})
+    t.works(result.code == 1 and "'memory'" in rows(found, "sandbox sample", "fail")[0]["detail"], "a limit that would be dropped", result)
+    result, found = ask(unrestricted_network=True, env={"https_proxy": "http://127.0.0.1:3128"})
+    t.works(result.code == 0 and rows(found, "egress sample", "warn") and "https_proxy" in rows(found, "proxy sample", "warn")[0]["detail"], "an open network", result)
+    result, found = ask()
+    t.works(result.code == 1 and "neither" in rows(found, "egress sample", "fail")[0]["detail"], "neither", result)
+    result, found = ask(network=network, settings={"relay_image": "y"}, env={"SSL_CERT_FILE": home.repo})
+    t.works(result.code == 0 and "not needed" in rows(found, "relay_image", "skip")[0]["detail"], "a relay image", result)
+    t.works("SSL_CERT_FILE is ignored" in rows(found, "ca", "warn")[0]["detail"], "a CA of the environment's", found)
+    result, found = ask(network=network, settings={"ca_bundle": home.repo + "/absent.pem"})
+    t.works(result.code == 1 and "sandbox.yaml:1:" in rows(found, "ca", "fail")[0]["detail"], "a CA that was asked for", result)
+    result, found = ask(network=network, settings={"selinux": "off"})
+    t.works(result.code == 1 and rows(found, "sandbox.yaml", "fail") and rows(found, "sandbox sample", "skip"), "a broken sandbox.yaml", result)
+    write(home.config_dir + "/sandbox.yaml", json.dumps({"cli": "/nowhere/docker"}), 0o600)
     result, found = doctor(home)
-    t.works(result.code == 1 and "kind: docker is not built into this kraft" in rows(found, "sandbox sample", "fail")[0]["detail"], "kind docker", found)
+    t.works(result.code == 1 and "/nowhere/docker" in rows(found, "sandbox sample", "fail")[0]["detail"], "no runtime", result)
 
 
 @wall("CFG-11 CFG-12 CFG-13", "what is missing on the host fails its row; the other rows are still asked")

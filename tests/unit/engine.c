@@ -483,7 +483,7 @@ without_a_cli_the_error_names_both(void **state)
 	desk->file.cli = "podman";
 	assert_says(not_found(desk), "'podman', the container CLI of sandbox.yaml, is not on PATH");
 	desk->file.cli = at(desk, "version.json");
-	assert_says(not_found(desk), "cannot be executed");
+	assert_says(not_found(desk), "is no program outside of checkouts");
 }
 
 static void
@@ -531,6 +531,12 @@ nothing_in_a_checkout_or_the_run_directory_is_run(void **state)
 	desk->environment[0] =
 		kr_arena_printf(&desk->arena, "PATH=%s/repo/bin:%s/link:%s/run/bin", desk->top, desk->top, desk->top);
 	assert_says(not_found(desk), "neither docker nor podman");
+	desk->file.cli = at(desk, "repo/bin/docker"); /* nor by its path, or by a link */
+	assert_says(not_found(desk), "is no program outside of checkouts");
+	assert_int_equal(symlink(desk->file.cli, at(desk, "bin/docker")), 0);
+	desk->file.cli = at(desk, "bin/docker");
+	assert_says(not_found(desk), "is no program outside of checkouts");
+	desk->file.cli = NULL;
 	assert_int_equal(calls(desk), 0);
 	assert_int_equal(rmdir(at(desk, "repo/.git")), 0);
 	assert_string_equal(found(desk).program, at(desk, "repo/bin/docker")); /* the control: it is one that would run */
