@@ -17,7 +17,7 @@ def ids(prefix, *numbers):
 
 
 EXPECTED = [
-    *ids("CFG", *range(1, 9), 10, 11),
+    *ids("CFG", *range(1, 12)),
     *ids("OS-MNT", *range(1, 14)),
     *ids("OS-EXP", *range(1, 6)),
     *ids("OS-CMD", *range(1, 10)),
@@ -26,10 +26,11 @@ EXPECTED = [
     *ids("OS-ENV", *range(1, 7)),
     *ids("OS-LIM", 1, 2, 3),
     *ids("POL", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
-    *ids("CHN", *range(1, 11), 12),
+    *ids("CHN", *range(1, 13)),
     *ids("ITM", *range(1, 7)),
     *ids("REF", *range(1, 7)),
-    *ids("CTR", 5, 6, 8, 10, 12),
+    *ids("CTR", *range(1, 14)),
+    *ids("LIM", 1, 2),
 ]
 
 
