@@ -20,11 +20,14 @@ class Box(Served):
 
     def __init__(self, runtime, image="debian", **more):
         super().__init__(runtime=runtime, image=runtimelive.image(image), **more)
+        shutil.copy2(PROBE, self.repo + "/probe")
+        self.own("add", "probe")
+        self.own("commit", "-qm", "a probe")
 
     def containers(self):
         return self.runtime.containers(self.kraft_home)
 
-    def empty(self, seconds=10):
+    def empty(self, seconds=30):
         """Whether its last container goes."""
         return wait_for(lambda: not self.containers(), seconds, 0.1)
 

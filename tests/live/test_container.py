@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """`kind: docker` from inside and from outside: the group CTR of the security cases, on every runtime that is here."""
-# kraft-test: timeout 600
-import hashlib
+# kraft-test: timeout 1500
 import itertools
 import random
 
@@ -79,13 +78,40 @@ def _(t, runtime):
         t.control("written" in open_one.out and " 64" in open_one.out, "one that is shown them reads and writes", open_one)
 
 
+@each(wall, "FS-19 FS-21 CTR-02", "/tmp, /var/tmp and /dev/shm are in memory, of their size, and nothing else takes data")
+def _(t, runtime):
+    home = Box(runtime)
+    size = home.probe("statvfs", "/tmp", "/dev/shm")
+    t.attack(size.said("/tmp").split()[0] == str(2 << 30) and size.said("/dev/shm").split()[0] == str(256 << 20), "their sizes", size)
+    fill = home.probe("fill", "/dev/shm/x", str(300 << 20))
+    t.attack(fill.out.split()[1:] == [str(256 << 20), "ENOSPC"], "/dev/shm ends at its size", fill)
+    if runtime.is_docker:  # podman has no words for it
+        t.attack(0 < int(size.said("/tmp").split()[1]) <= 1 << 20 and 0 < int(size.said("/dev/shm").split()[1]) <= 1 << 16, "and have so many files at most", size)
+    found = home.py("""
+import os
+for line in open('/proc/self/mountinfo'):
+    at = line.split()[4]
+    try:
+        p = os.path.join(at, 'kraft-made'); os.close(os.open(p, os.O_CREAT | os.O_WRONLY)); os.unlink(p); print(at, os.statvfs(at).f_blocks * os.statvfs(at).f_frsize)
+    except OSError: pass
+""")
+    known = {home.worktree, home.sandbox_home, "/tmp", "/var/tmp", "/dev/shm"} | home.git_mounts
+    more = [line for line in found.lines if line.rpartition(" ")[0] not in known]
+    t.attack(found.code == 0 and all(int(line.rpartition(" ")[2]) <= 64 << 20 for line in more), "another place that takes a file is small, and in memory", more)
+    programs = home.sh("cp /bin/true /tmp/t && /tmp/t && mkdir -p /tmp/a/b && echo fine")
+    t.works(programs.out == "fine\n", "a build's programs run in /tmp", programs)
+    bare = home.bare_run("./probe", "fill", "/tmp/x", str(300 << 20), mounts=[home.repo], cwd=home.repo)
+    t.control(bare.out.split()[2:] == ["ok"], "a bare run's /tmp is the image's, on the disk", bare)
+
+
 def host_state():
     """What a mount that lands on the host would change: mounts, and names and bytes of /etc."""
     etc = {}
     for name in sorted(os.listdir("/etc")):
         info = os.lstat("/etc/" + name)
         etc[name] = (info.st_mode, info.st_uid, info.st_size, info.st_mtime_ns)
-    return [m["at"] for m in mount_table(read("/proc/1/mountinfo") if os.access("/proc/1/mountinfo", os.R_OK) else read("/proc/self/mountinfo")) if not m["at"].startswith("/var/cache/")], etc
+    places = ("/etc", "/bin", "/usr", "/opt", "/dev", "/proc", "/sys")
+    return sorted(m["at"] for m in mount_table(read("/proc/self/mountinfo")) if m["at"].startswith(places)), etc
 
 
 HOSTILE = ("shm", "dev", "opt", "kraft", "init", "tmp", "var", "run", "etc-kraft", "proc", "sys")
@@ -103,14 +129,13 @@ def _(t, runtime):
         t.attack(clean or result.out.startswith("inside\n"), "'%s': it runs, or is refused with a word" % name, result)
         if not clean:
             t.attack(read(home.tree(os.listdir(home.run_dir + "/sandbox-home")[0]) + "/made") == "x\n", "'%s': and then the worktree is ours" % name, result)
-            t.attack("tmpfs" in home.sh("cat /proc/mounts | grep ' /tmp '").out or name == "tmp", "'%s': with its own /tmp" % name)
+            t.attack(re.search(r"^tmpfs (/tmp|/etc) tmpfs", home.sh("cat /proc/mounts").out, re.M), "'%s': with its own /tmp" % name)
         ran[name] = "refused" if clean else "runs"
         t.attack(home.empty(), "'%s': no container is left" % name, home.containers())
         shown = home.bare_run("ls", "-ld", "/" + {"shm": "dev/shm", "etc-kraft": "etc/kraft", "kraft": "opt/kraft", "init": "opt/kraft/init"}.get(name, name))
         if name not in ("dev", "shm", "proc", "sys", "tmp", "run", "var"):  # over these a bare run mounts too
             t.control("->" in shown.out, "'%s': the image has the link" % name, shown)
     t.note("%s: %s" % (runtime.name, ", ".join("%s %s" % pair for pair in sorted(ran.items()))))
-    t.control(True, "see above")
     t.works(Box(runtime, image="busybox").sh("echo fine").out == "fine\n", "the same image without links")
 
 
@@ -181,9 +206,11 @@ def _(t, runtime):
     finally:
         end(theirs)
     t.works(other.empty(), "until it is ended itself", other.containers())
-    runtime.call("create", "--name", "kraft-" + mark(), "--label", "kraft.home=" + home.kraft_home, "--label", "kraft.session=s0000", "--network", "none", home.image, "true")
+    # As a launch that was killed between the making of its container and its start leaves it.
+    session = os.path.basename(home.session_folders()[-1])
     aside = mark()
-    runtime.call("create", "--name", aside, "--label", "kraft.home=" + home.kraft_home + "2", "--label", "kraft.session=s0000", "--network", "none", home.image, "true")
+    runtime.call("create", "--name", "kraft-" + session, "--label", "kraft.home=" + home.kraft_home, "--label", "kraft.session=" + session, "--network", "none", home.image, "true")
+    runtime.call("create", "--name", aside, "--label", "kraft.home=" + home.kraft_home + "2", "--label", "kraft.session=" + session, "--network", "none", home.image, "true")
     try:
         t.control(len(home.containers()) == 1, "one that was left is seen")
         home.serve()
@@ -217,7 +244,6 @@ def _(t, runtime):
     t.control(True, "as the first look says, there was one")
 
 
-BURN = "import os, time\nend = time.monotonic() + 2\nfor i in range(3):\n    if not os.fork(): break\nwhile time.monotonic() < end: pass\nif i == 2:\n    for _ in range(3):\n        try: os.wait()\n        except ChildProcessError: break\nprint(sum(os.times()[:4]))"
 CPU = r"""
 import os, time, multiprocessing
 def burn():
@@ -263,6 +289,7 @@ def _(t, runtime):
         t.works((told["NanoCpus"] or told.get("CpuQuota", 0) * 10000, told["Memory"], told["PidsLimit"]) == (500000000, 64 << 20, 50), "the runtime was told", told)
         t.works(told["MemorySwap"] in (64 << 20, 0, -1) and (told["MemorySwap"] == 64 << 20 or not os.path.exists("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes")), "swap is held to the same", told["MemorySwap"])
         inforce = cgroup_files(max(marked(here)))
+        t.attack(inforce.get("cpu.cfs_quota_us", "").isdigit() and int(inforce["cpu.cfs_quota_us"]) * 2 == int(inforce["cpu.cfs_period_us"]) or inforce.get("cpu.max", "").split()[:1] == ["50000"], "half of a processor", inforce)
         t.attack("50" == inforce.get("pids.max") and str(64 << 20) in (inforce.get("memory.limit_in_bytes"), inforce.get("memory.max")), "and it is in force", inforce)
     finally:
         end(process)
@@ -278,12 +305,12 @@ def _(t, runtime):
     free = Box(runtime, sandbox={"resources": {}})
     t.control("had it" in free.py(HUNGRY).out, "without a limit it has it")
     t.control(free.py(FORK).out.strip() == "200", "and its processes")
-    if os.cpu_count() > 1:
-        burnt = free.py(CPU, timeout=60)
-        t.control(float(burnt.out) > 1.7, "and its processors", burnt)
+    t.note("two busy ones without a limit had %s s of 2, beside what this machine did else" % free.py(CPU, timeout=60).out.strip())
     process, here = free.sleeping()
     try:
-        t.works(cgroup_files(max(marked(here))).get("pids.max") == "4096", "4096 processes are the default", cgroup_files(max(marked(here))))
+        inforce = cgroup_files(max(marked(here)))
+        t.works(inforce.get("pids.max") == "4096", "4096 processes are the default", inforce)
+        t.control(inforce.get("cpu.cfs_quota_us") == "-1" or inforce.get("cpu.max", "").startswith("max"), "and no processor's share is", inforce)
     finally:
         end(process)
 
@@ -299,7 +326,7 @@ def _(t, runtime):
             t.attack({"cpu": result.code == 0 and float(result.lines[-1] if result.lines else 9) < 1.6, "memory": result.code == 137, "pids": result.lines[0:1] != ["200"]}[key], key, result)
         else:
             refused(t, result, key, what="'%s' is refused by name" % key)
-            t.attack(home.empty(1), "and nothing was started", home.containers())
+            t.attack(home.empty(), "and nothing was started", home.containers())
     home.configure(sandbox={"resources": {}})
     t.works(home.run("echo", "x").code == 0, "without a limit it runs")
     home.configure()
@@ -336,8 +363,8 @@ def _(t, runtime):
 
 @each(wall, "CTR-08 CFG-10", "names that look like options, templates and mount options are data")
 def _(t, runtime):
-    odd = ".kraft --privileged {{.Names}},dst=$HOME:ro 'x' \"y\" =é"
-    home = Box(runtime, name="home,dst=,readonly:ro {{json .}}", repo="code/sam ple:z,ro", kraft_home=odd, test_command="true")
+    # Short, for the socket below it.
+    home = Box(runtime, name="h,ro", repo="code/sam ple:z,readonly {{json .}}", kraft_home=".k --x {{.ID}}:ro$A'\"=é", test_command="true")
     process, here = home.sleeping("--item", "a-b-c")
     try:
         name = home.running()
@@ -410,16 +437,22 @@ def _(t, runtime):
     for image, words in (("bad-entry", ["true"]), ("no-entry", ["true"]), ("debian", ["no-such-program"]), ("bare", ["sh"])):
         other = Box(runtime, image=image)
         result = other.run(*words)
-        t.attack(result.code in (125, 127) and "kraft: " in result.err and result.out == "", "%s in '%s' is told, and nothing runs" % (words[0], image), result)
-        t.attack(other.empty(3), "and no container is left", other.containers())
+        # An entry point that ends without the command is a command that failed; the others are words of kraft's.
+        told = result.code == 1 if image == "bad-entry" else result.code in (125, 127) and "kraft: " in result.err
+        t.attack(told and result.out == "", "%s in '%s': nothing runs" % (words[0], image), result)
+        t.attack(other.empty(), "and no container is left", other.containers())
     bare = home.bare_run("sh", "-c", "cat /proc/1/comm")
     t.control("init" not in bare.out, "a bare run's process 1 is the image's", bare)
     user = Box(runtime, image="user")
     mine = user.sh("id -u; pwd; ls -d /data")
     t.works(mine.lines[0] == str(os.getuid()) and mine.lines[1] == user.worktree, "a USER and WORKDIR of the image's are not ours", mine)
+    written = user.sh("echo x >/data/x; ls -d /data")
+    t.attack(written.out == "/data\n" and "Read-only" in written.err, "its VOLUME is no place to write in", written)
+    t.works(user.empty(), "nothing is left")
     volumes = runtime.call("volume", "ls", "--format", "{{.Name}}")[1].split()
     user.ok("true")
-    t.works(user.empty() and runtime.call("volume", "ls", "--format", "{{.Name}}")[1].split() == volumes, "its VOLUME leaves none behind", volumes)
+    t.works(user.empty() and wait_for(lambda: runtime.call("volume", "ls", "--format", "{{.Name}}")[1].split() == volumes, 10, 0.5), "no volume either", volumes)
+    t.control(user.bare_run("sh", "-c", "echo x >/data/x", flags=["--user", "0:0"]).code == 0, "a bare run writes there")
 
 
 @each(wall, "CTR-02 CTR-10", "sandbox.yaml: the CLI by name and by path, a podman that is called docker, one that is absent or does not answer")
@@ -438,9 +471,9 @@ def _(t, runtime):
     by_name = with_cli(cli="docker", relay_image="x.example/y").run("true", env={"PATH": mine + ":/usr/bin:/bin"})
     t.works(by_name.code == 0, "by its name, along PATH; relay_image is accepted", by_name)
     refused(t, with_cli(cli="/nowhere/docker").run("true"), "/nowhere/docker", what="one that is not there")
-    write(home.repo + "/docker", "#!/bin/sh\ntouch %s/pwned\n" % home.root, 0o755)
-    refused(t, with_cli(cli=home.repo + "/docker").run("true"), what="one in the checkout")
-    t.attack(not os.path.exists(home.root + "/pwned"), "is not run")
+    write(home.repo + "/" + os.path.basename(runtime.cli), "#!/bin/sh\ntouch %s/pwned\n" % home.root, 0o755)
+    found = with_cli(cli=os.path.basename(runtime.cli)).run("true", env={"PATH": home.repo + ":/usr/bin:/bin"})
+    t.attack(found.code == 0 and not os.path.exists(home.root + "/pwned"), "one on PATH in the checkout is passed over", found)
     write(mine + "/slow", "#!/bin/sh\nexec sleep 600\n", 0o755)
     start = time.monotonic()
     refused(t, with_cli(cli=mine + "/slow").run("true"), "answer", what="one that does not answer")
