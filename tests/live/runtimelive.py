@@ -46,7 +46,10 @@ class Runtime:
 
     def containers(self, home):
         """Names of a KRAFT_HOME's containers, whatever state they are in."""
-        _, out, _ = self.call("ps", "--all", "--no-trunc", "--filter", "label=kraft.home=" + home, "--format", "{{.Names}}")
+        words = "label=kraft.home=" + home
+        if not self.is_docker:  # which splits it at commas, but for this
+            words = '"%s"' % words.replace('"', '""')
+        _, out, _ = self.call("ps", "--all", "--no-trunc", "--filter", words, "--format", "{{.Names}}")
         return sorted(out.split())
 
     def inspect(self, name):
