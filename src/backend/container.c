@@ -26,12 +26,15 @@ static const char init_path[] = "/opt/kraft/init";
 
 /* Every wall that is neither a file system nor a matter of who, how much and which network. */
 static const char *const walls[] = {
-	"--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", /* the image */
-	"--ipc=private",     /* a daemon's default can be one that others join */
-	"--init=false",      /* ours is process 1, whatever the daemon's default */
-	"--no-healthcheck",  /* of the image's: it runs beside the init */
-	"--workdir=/",       /* of process 1: the image's own may be closed to this user */
-	"--stop-timeout=1",  /* the daemon's own end does not wait for an init that heeds no signal */
+	"--cap-drop=ALL",
+	"--security-opt=no-new-privileges",
+	"--read-only",        /* the image */
+	"--ipc=private",      /* a daemon's default can be one that others join */
+	"--cgroupns=private", /* of 20.10 on; on a cgroup v1 it is not the default */
+	"--init=false",       /* ours is process 1, whatever the daemon's default */
+	"--no-healthcheck",   /* of the image's: it runs beside the init */
+	"--workdir=/",        /* of process 1: the image's own may be closed to this user */
+	"--stop-timeout=1",   /* the daemon's own end does not wait for an init that heeds no signal */
 };
 
 struct render {

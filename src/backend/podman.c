@@ -11,7 +11,7 @@
 #include "backend/family.h"
 
 static const char *const walls[] = { "--privileged=false", "--pid=private", "--uts=private",
-	"--cgroupns=private", "--read-only-tmpfs=false", "--http-proxy=false", NULL };
+	"--read-only-tmpfs=false", "--http-proxy=false", NULL };
 static const char *const without_proxy[] = { NULL };
 
 static void
