@@ -41,7 +41,7 @@ struct kr_runtime {
 	const char *program; /* absolute */
 	const char *const *environment; /* of each call of it; NULL-terminated; no proxy variables, which a CLI hands on */
 	const char *key;     /* what the answers are of: another program, service, boot or configuration has another key */
-	unsigned version[3]; /* of the CLI: it reads the words */
+	unsigned version[3]; /* the older of the CLI, which reads the words, and its service */
 	bool is_rootless;
 	bool is_remapped;      /* docker with userns-remap: `--userns=host` is needed */
 	bool is_machine;       /* in a virtual machine: Docker Desktop, podman machine */
