@@ -64,7 +64,7 @@ struct init {
 	const char *connect; /* in a container: the launcher's socket */
 	char **own;          /* our variables */
 	char **image;        /* its own variables, under those of the start; NULL: they are not for the command */
-	char **command_argv; /* the place before it is ours: see exec_script */
+	char **command_argv; /* the place before it is ours: see kg_exec */
 	const char *name;    /* what it is called by, for messages */
 	int pipe, signals;
 	bool wants_terminal;
@@ -433,47 +433,6 @@ install_filter(struct init *init)
  * It runs on our memory while we stand still, and writes to nothing of it but exec_errno and the arguments.
  */
 
-/* A file without `#!` is a shell script to every shell and to execvp(3), so it is one to us. */
-static void
-exec_script(struct init *init, const char *path)
-{
-	char **argv = init->command_argv - 1;
-
-	argv[0] = (char *)"/bin/sh";
-	argv[1] = (char *)path;
-	execve("/bin/sh", argv, init->variables);
-	errno = ENOEXEC;
-}
-
-static void
-exec_file(struct init *init, const char *path)
-{
-	execve(path, init->command_argv, init->variables);
-	if (errno == ENOEXEC)
-		exec_script(init, path);
-}
-
-/* As execvp(3): a file that may not be executed does not end the search, but is what is told when there is no
- * other. */
-static void
-exec_search(struct init *init)
-{
-	static char path[KG_PATH_ROOM];
-	const char *at = kg_env_find(init->variables, "PATH");
-	int refused = 0;
-
-	at = at ? at + strlen("PATH=") : "/usr/bin:/bin";
-	while (kg_path_next(&at, init->exec, path)) {
-		exec_file(init, path);
-		if (errno == EACCES)
-			refused = errno;
-		else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE && errno != ENODEV &&
-				 errno != ETIMEDOUT)
-			return;
-	}
-	errno = refused ? refused : ENOENT;
-}
-
 static int
 become_command(void *context)
 {
@@ -482,11 +441,7 @@ become_command(void *context)
 	(void)setpgid(0, 0); /* cannot fail: a new process, no leader of a session */
 	kg_terminal_give(&init->terminal);
 	kg_default_signals();
-	if (strchr(init->exec, '/'))
-		exec_file(init, init->exec);
-	else
-		exec_search(init);
-	init->exec_errno = errno;
+	init->exec_errno = kg_exec(init->exec, init->command_argv, init->variables);
 	_exit(KG_EXIT_REFUSED);
 }
 

@@ -79,7 +79,7 @@ start(char **argv, int in, int out)
 		return pid;
 	(void)setpgid(0, 0);
 	if (dup2(in, 0) == 0 && dup2(out, 1) == 1)
-		(void)execvp(argv[0], argv); /* in a container a bare name, which only its own PATH knows */
+		errno = kg_exec(argv[0], argv, environ); /* in a container it is a name; before argv stands "--" */
 	kg_say(2, "cannot start '", argv[0], "': ", kg_errno_text(errno), NULL);
 	_exit(127);
 }

@@ -190,6 +190,56 @@ kg_default_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* To every shell and to execvp(3), so to us. */
+static void
+exec_script(const char *path, char **argv, char **variables)
+{
+	char *name = argv[0];
+
+	argv[-1] = (char *)"/bin/sh";
+	argv[0] = (char *)path;
+	execve("/bin/sh", argv - 1, variables);
+	argv[0] = name;
+	errno = ENOEXEC;
+}
+
+static void
+exec_file(const char *path, char **argv, char **variables)
+{
+	execve(path, argv, variables);
+	if (errno == ENOEXEC)
+		exec_script(path, argv, variables);
+}
+
+/* A file that may not be executed does not end the search, but is what is told when there is no other. */
+static int
+exec_search(const char *name, char **argv, char **variables)
+{
+	static char path[KG_PATH_ROOM];
+	const char *at = kg_env_find(variables, "PATH");
+	int refused = 0;
+
+	at = at ? at + strlen("PATH=") : "/usr/bin:/bin";
+	while (kg_path_next(&at, name, path)) {
+		exec_file(path, argv, variables);
+		if (errno == EACCES)
+			refused = errno;
+		else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE && errno != ENODEV &&
+				 errno != ETIMEDOUT)
+			return errno;
+	}
+	return refused ? refused : ENOENT;
+}
+
+int
+kg_exec(const char *file, char **argv, char **variables)
+{
+	if (!strchr(file, '/'))
+		return exec_search(file, argv, variables);
+	exec_file(file, argv, variables);
+	return errno;
+}
+
 int
 kg_send_bytes(int fd, const void *bytes, size_t n, const int *descriptors, size_t count, int flags)
 {

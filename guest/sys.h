@@ -56,6 +56,13 @@ void kg_fill_streams(void);
 /* What a program is to be started with: no signal ignored, none blocked. Only between fork and exec. */
 void kg_default_signals(void);
 
+/*
+ * As execvpe(3), for the same errors: a name without '/' is looked up along the PATH of the variables that it
+ * gets, but in absolute directories only; a file without `#!` is a shell script. Takes the place before argv.
+ * Returns errno.
+ */
+int kg_exec(const char *file, char **argv, char **variables);
+
 /* Bytes, few enough to go in one piece, with descriptors. Flags as for sendmsg. 0 or errno. */
 enum { KG_DESCRIPTORS = 3 }; /* at most */
 int kg_send_bytes(int fd, const void *bytes, size_t n, const int *descriptors, size_t count, int flags);

@@ -530,6 +530,14 @@ def prove_usage():
     equal(s.err, "kraft: cannot start '/nonexistent': No such file or directory\n" * 2, s)
 
 
+@test("CHN-08 the program whose hook is proven is looked up along PATH when it is a name, as a command is in a container")
+def prove_name():
+    script = ("mkdir /tmp/bin; printf '#!/bin/sh\\necho {\\\"id\\\":2}\\n' >/tmp/bin/agent; chmod +x /tmp/bin/agent; cd /tmp/bin\n"
+              "for path in /nowhere:/tmp/bin .: ; do PATH=$path /opt/kraft/bin/kraft admin prove-hook codex list -- agent; echo $?; done")
+    s = shell(script)
+    equal((s.out, s.err), ('{"id":2}\n0\n1\n', "kraft: cannot start 'agent': No such file or directory\n"), s)
+
+
 # ---- what the command starts with ----
 
 @test("OS-LCH-03 OS-LCH-05 only kept variables, with any bytes, and none by the launcher's own")
