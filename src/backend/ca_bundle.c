@@ -1,9 +1,11 @@
 /*
- * The CA that containers trust beside the roots of their image: which file it is, and what of it is theirs to see.
+ * The CA that containers trust beside the roots of their image: which file it is, and what of it is theirs to
+ * see.
  *
- * sandbox.yaml's `ca_bundle` was asked for, so one that cannot be used stops every task. SSL_CERT_FILE is there for other
- * programs as well, so one that cannot be used is only said (doctor). Of either nothing but its certificates is taken: a file
- * that also holds a key, as those of small proxies do, must not bring it into a container.
+ * sandbox.yaml's `ca_bundle` was asked for, so one that cannot be used stops every task. SSL_CERT_FILE is
+ * there for other programs as well, so one that cannot be used is only said (doctor). Of either nothing but
+ * its certificates is taken: a file that also holds a key, as those of small proxies do, must not bring it
+ * into a container.
  */
 #include <fcntl.h>
 
@@ -29,8 +31,8 @@ static bool
 is_base64(const char *at, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!(at[i] >= 'A' && at[i] <= 'Z') && !(at[i] >= 'a' && at[i] <= 'z') && !(at[i] >= '0' && at[i] <= '9') &&
-			at[i] != '+' && at[i] != '/' && at[i] != '=')
+		if (!(at[i] >= 'A' && at[i] <= 'Z') && !(at[i] >= 'a' && at[i] <= 'z') &&
+			!(at[i] >= '0' && at[i] <= '9') && at[i] != '+' && at[i] != '/' && at[i] != '=')
 			return false;
 	return true;
 }
@@ -87,8 +89,8 @@ read_bundle(struct kr_arena *arena, const char *path, struct kr_ca *out, struct 
 }
 
 int
-kr_ca_extra(struct kr_arena *arena, const struct kr_host *host, const struct kr_sandbox_file *file, struct kr_ca *out,
-	struct kr_error *err)
+kr_ca_extra(struct kr_arena *arena, const struct kr_host *host, const struct kr_sandbox_file *file,
+	struct kr_ca *out, struct kr_error *err)
 {
 	const char *variable = kr_host_env(host, "SSL_CERT_FILE");
 	struct kr_error why = { 0 };

@@ -1,15 +1,16 @@
 /*
  * Which container runtime there is, what it can enforce, and one call of it.
  *
- * The CLI is looked for on the PATH that kraft was started with, in absolute directories that lie in no checkout and not in the
- * run directory: what a worker writes is never run on the host. It gets an environment made here: where its configuration lies,
- * which service it talks to, and nothing else, above all no value of a worker's and no proxy (podman would hand one on to
- * every container). It runs in "/", in a process group of its own, with a limit of time.
+ * The CLI is looked for on the PATH that kraft was started with, in absolute directories that lie in no
+ * checkout and not in the run directory: what a worker writes is never run on the host. It gets an
+ * environment made here: where its configuration lies, which service it talks to, and nothing else, above all
+ * no value of a worker's and no proxy (podman would hand one on to every container). It runs in "/", in a
+ * process group of its own, with a limit of time.
  *
- * A launch must start no process only to learn what it already knew, so the answers are kept in <run_dir>/cache under the key of
- * what they are of (engine_key.c), for an hour at most. A service that hangs must stall nobody: its failures to answer are
- * kept there too, and after the second one it is asked at most every 30 s. Both files are ours alone; a damaged one is only
- * a reason to ask.
+ * A launch must start no process only to learn what it already knew, so the answers are kept in
+ * <run_dir>/cache under the key of what they are of (engine_key.c), for an hour at most. A service that hangs
+ * must stall nobody: its failures to answer are kept there too, and after the second one it is asked at most
+ * every 30 s. Both files are ours alone; a damaged one is only a reason to ask.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,8 @@ enum { PATH_BYTES = 65536, STDERR_KEPT = 4096, CACHE_AGE_S = 3600, WORDS_BYTES =
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 /* Podman's helpers lie there, and the PATH of an ordinary user often lacks them. */
-static const char *const system_places[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin" };
+static const char *const system_places[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin",
+	"/usr/sbin", "/sbin" };
 
 /* ---- the program ---- */
 
@@ -73,7 +75,8 @@ usable_path(struct kr_arena *arena, const struct kr_host *host, struct kr_strs *
 }
 
 static const char *
-find_on(struct kr_arena *arena, const struct kr_host *host, const struct kr_strs *directories, const char *name)
+find_on(
+	struct kr_arena *arena, const struct kr_host *host, const struct kr_strs *directories, const char *name)
 {
 	for (size_t i = 0; i < directories->n; i++) {
 		const char *path = kr_arena_printf(arena, "%s/%s", directories->v[i], name);
@@ -88,12 +91,14 @@ static const char *
 no_program(const struct kr_sandbox_file *file, struct kr_error *err)
 {
 	if (file->cli && file->cli[0] == '/')
-		kr_fail(err, KR_E_WALL, "'%s', the container CLI of sandbox.yaml, is no program outside of checkouts", file->cli);
+		kr_fail(err, KR_E_WALL, "'%s', the container CLI of sandbox.yaml, is no program outside of checkouts",
+			file->cli);
 	else if (file->cli)
 		kr_fail(err, KR_E_WALL, "'%s', the container CLI of sandbox.yaml, is not on PATH", file->cli);
 	else
 		kr_fail(err, KR_E_WALL, "neither docker nor podman is on PATH, so no container can be started");
-	kr_hint(err, "install Docker or Podman (Debian and Ubuntu: sudo apt-get install podman), or name the CLI by an absolute "
+	kr_hint(err, "install Docker or Podman (Debian and Ubuntu: sudo apt-get install podman), or name the CLI "
+				 "by an absolute "
 				 "path with 'cli' in sandbox.yaml; directories in a checkout are not searched");
 	return NULL;
 }
@@ -103,7 +108,8 @@ static const char *
 find_program(struct kr_arena *arena, const struct kr_host *host, const struct kr_strs *path,
 	const struct kr_sandbox_file *file, struct kr_strs *programs, struct kr_error *err)
 {
-	const char *docker = find_on(arena, host, path, "docker"), *podman = find_on(arena, host, path, "podman"), *found;
+	const char *docker = find_on(arena, host, path, "docker"), *podman = find_on(arena, host, path, "podman"),
+			   *found;
 
 	if (!file->cli)
 		found = docker ? docker : podman;
@@ -123,13 +129,33 @@ find_program(struct kr_arena *arena, const struct kr_host *host, const struct kr
 
 static const char *const passed_on[] = {
 	/* the person, and where programs keep what is theirs */
-	"USER", "LOGNAME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "TMPDIR",
-	"DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK",
+	"USER",
+	"LOGNAME",
+	"XDG_RUNTIME_DIR",
+	"XDG_CONFIG_HOME",
+	"XDG_DATA_HOME",
+	"XDG_CACHE_HOME",
+	"TMPDIR",
+	"DBUS_SESSION_BUS_ADDRESS",
+	"SSH_AUTH_SOCK",
 	/* docker's service */
-	"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_API_VERSION", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY",
+	"DOCKER_HOST",
+	"DOCKER_CONTEXT",
+	"DOCKER_CONFIG",
+	"DOCKER_API_VERSION",
+	"DOCKER_CERT_PATH",
+	"DOCKER_TLS_VERIFY",
 	/* podman's service, configuration and store */
-	"CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINER_SSHKEY", "CONTAINERS_CONF", "CONTAINERS_CONF_OVERRIDE",
-	"CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF", "REGISTRY_AUTH_FILE", "STORAGE_DRIVER", "STORAGE_OPTS",
+	"CONTAINER_HOST",
+	"CONTAINER_CONNECTION",
+	"CONTAINER_SSHKEY",
+	"CONTAINERS_CONF",
+	"CONTAINERS_CONF_OVERRIDE",
+	"CONTAINERS_STORAGE_CONF",
+	"CONTAINERS_REGISTRIES_CONF",
+	"REGISTRY_AUTH_FILE",
+	"STORAGE_DRIVER",
+	"STORAGE_OPTS",
 };
 
 static const char *const *
@@ -201,16 +227,20 @@ static const struct {
 	const char *said, *step;
 } next_steps[] = {
 	{ "permission denied while trying to connect to the",
-		"as root: 'usermod -aG docker YOU' and log in again (that group is as good as root), or use rootless Docker or Podman" },
-	{ "Is the docker daemon running",
-		"start it ('sudo systemctl start docker', rootless: 'systemctl --user start docker'), or write 'cli: podman' into "
-		"sandbox.yaml; 'docker info' has to answer" },
-	{ "is too new. Maximum supported API version", "set DOCKER_API_VERSION to the version that it names, or update the service" },
+		"as root: 'usermod -aG docker YOU' and log in again (that group is as good as root), or use rootless "
+		"Docker or Podman" },
+	{ "Is the docker daemon running", "start it ('sudo systemctl start docker', rootless: 'systemctl --user "
+									  "start docker'), or write 'cli: podman' into "
+									  "sandbox.yaml; 'docker info' has to answer" },
+	{ "is too new. Maximum supported API version",
+		"set DOCKER_API_VERSION to the version that it names, or update the service" },
 	{ "is too old. Minimum supported API version", "update the docker CLI" },
 	{ "error during connect", "look at DOCKER_HOST and 'docker context show'; 'docker info' has to answer" },
 	{ "context", "look at DOCKER_CONTEXT and 'docker context ls'" },
-	{ "nable to connect to Podman", "start its service ('systemctl --user start podman.socket'), or unset CONTAINER_HOST" },
-	{ "subuid", "as root: 'usermod --add-subuids 100000-165535 --add-subgids 100000-165535 YOU', then 'podman system migrate'" },
+	{ "nable to connect to Podman",
+		"start its service ('systemctl --user start podman.socket'), or unset CONTAINER_HOST" },
+	{ "subuid", "as root: 'usermod --add-subuids 100000-165535 --add-subgids 100000-165535 YOU', then "
+				"'podman system migrate'" },
 	{ "newuidmap", "install the package uidmap (Debian, Ubuntu) or shadow-utils (Fedora)" },
 	{ "user namespace", "'kraft admin doctor' says whether this host allows user namespaces" },
 	{ "XDG_RUNTIME_DIR", "log in by a session of its own (not by su), or: 'loginctl enable-linger YOU'" },
@@ -249,7 +279,8 @@ kr_runtime_ask(struct kr_arena *arena, const struct kr_runtime *runtime, const s
 	ended = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	if (ended == 0)
 		return 0;
-	said = ask->stderr_fd > 0 ? "the reason is above" : kr_runtime_words(arena, errors.data ? errors.data : "", errors.len);
+	said = ask->stderr_fd > 0 ? "the reason is above"
+							  : kr_runtime_words(arena, errors.data ? errors.data : "", errors.len);
 	kr_fail(err, KR_E_WALL, "'%s %s' failed (status %d): %s", name, ask->argv[0], ended, said);
 	kr_hint(err, "%s", kr_runtime_next_step(arena, name, said));
 	return ended;
@@ -265,8 +296,8 @@ as_wall(struct kr_error *err, int status)
 }
 
 int
-kr_runtime_call(struct kr_arena *arena, const struct kr_runtime *runtime, const char *const *argv, int64_t limit_ms,
-	struct kr_buf *out, struct kr_error *err)
+kr_runtime_call(struct kr_arena *arena, const struct kr_runtime *runtime, const char *const *argv,
+	int64_t limit_ms, struct kr_buf *out, struct kr_error *err)
 {
 	const struct kr_runtime_ask ask = { .argv = argv, .limit_ms = limit_ms };
 
@@ -329,7 +360,8 @@ read_kept(struct kr_arena *arena, const struct kept *kept, const char *name, con
 
 /* Without it the next one asks again. */
 static void
-write_kept(struct kr_arena *arena, const struct kept *kept, const char *name, const char *key, const char *lines)
+write_kept(
+	struct kr_arena *arena, const struct kept *kept, const char *name, const char *key, const char *lines)
 {
 	kr_auto_fd int fd = kept->directory ? kr_path_make_dirs(kept->directory, NULL) : -1;
 	const char *text = kr_arena_printf(arena, "1 %s\n%s", key, lines);
@@ -347,11 +379,13 @@ read_answers(struct kr_arena *arena, const struct kept *kept, struct kr_runtime 
 	long long at;
 	int n = 0;
 
-	if (!text || sscanf(text, "%lld %u %u.%u.%u %u %u %u %u %u %n", &at, &kind, &read.version[0], &read.version[1],
-					 &read.version[2], &rootless, &remapped, &machine, &selinux, &read.limits, &n) != 10 ||
+	if (!text ||
+		sscanf(text, "%lld %u %u.%u.%u %u %u %u %u %u %n", &at, &kind, &read.version[0], &read.version[1],
+			&read.version[2], &rootless, &remapped, &machine, &selinux, &read.limits, &n) != 10 ||
 		!n || kind >= KR_RUNTIME_COUNT || read.limits >= 1u << KR_LIMIT_COUNT)
 		return false;
-	if (wall_ms() / 1000 < at || wall_ms() / 1000 - at > CACHE_AGE_S || !text[n] || text[strlen(text) - 1] != '\n')
+	if (wall_ms() / 1000 < at || wall_ms() / 1000 - at > CACHE_AGE_S || !text[n] ||
+		text[strlen(text) - 1] != '\n')
 		return false;
 	read.kind = (enum kr_runtime_kind)kind;
 	read.is_rootless = rootless;
@@ -367,9 +401,9 @@ static void
 write_answers(struct kr_arena *arena, const struct kept *kept, const struct kr_runtime *r)
 {
 	write_kept(arena, kept, kept->answers, r->key,
-		kr_arena_printf(arena, "%lld %u %u.%u.%u %u %u %u %u %u %s\n", (long long)wall_ms() / 1000, (unsigned)r->kind,
-			r->version[0], r->version[1], r->version[2], r->is_rootless, r->is_remapped, r->is_machine,
-			r->enforces_selinux, r->limits, r->name));
+		kr_arena_printf(arena, "%lld %u %u.%u.%u %u %u %u %u %u %s\n", (long long)wall_ms() / 1000,
+			(unsigned)r->kind, r->version[0], r->version[1], r->version[2], r->is_rootless, r->is_remapped,
+			r->is_machine, r->enforces_selinux, r->limits, r->name));
 }
 
 static struct kr_runtime_wait
@@ -446,17 +480,20 @@ ask_all(struct kr_arena *arena, int64_t limit_ms, struct kr_runtime *runtime, st
 }
 
 static int
-refuse_at_once(const struct kr_runtime *runtime, const struct kr_runtime_wait *wait, int64_t now_ms, struct kr_error *err)
+refuse_at_once(const struct kr_runtime *runtime, const struct kr_runtime_wait *wait, int64_t now_ms,
+	struct kr_error *err)
 {
 	kr_fail(err, KR_E_WALL, "'%s' did not answer %u times, and is not asked again for %lld s",
 		kr_path_basename(runtime->program), wait->failures,
 		(long long)(KR_RUNTIME_BACK_OFF_MS - (now_ms - wait->at_ms) + 999) / 1000);
-	return kr_hint(err, "'%s info' has to answer; is its service stuck, or the disk that it works on?", runtime->program);
+	return kr_hint(err, "'%s info' has to answer; is its service stuck, or the disk that it works on?",
+		runtime->program);
 }
 
 /* Asks as long as its failures allow, and keeps what came of it. */
 static int
-ask_patiently(struct kr_arena *arena, const struct kept *kept, struct kr_runtime *runtime, struct kr_error *err)
+ask_patiently(
+	struct kr_arena *arena, const struct kept *kept, struct kr_runtime *runtime, struct kr_error *err)
 {
 	struct kr_runtime_wait wait = read_wait(arena, kept, runtime->key);
 	int64_t now_ms = wall_ms(), limit_ms = kr_runtime_patience(&wait, now_ms);
@@ -472,10 +509,12 @@ ask_patiently(struct kr_arena *arena, const struct kept *kept, struct kr_runtime
 	}
 	if (own.code == KR_E_TIMEOUT) {
 		write_kept(arena, kept, kept->wait, runtime->key,
-			kr_arena_printf(arena, "%u %lld\n", wait.failures < 1000 ? wait.failures + 1 : 1000, (long long)wall_ms()));
+			kr_arena_printf(
+				arena, "%u %lld\n", wait.failures < 1000 ? wait.failures + 1 : 1000, (long long)wall_ms()));
 		kr_fail(&own, KR_E_WALL, "'%s' gives no answer within %lld s", kr_path_basename(runtime->program),
 			(long long)limit_ms / 1000);
-		kr_hint(&own, "'%s info' has to answer; is its service stuck, or the disk that it works on?", runtime->program);
+		kr_hint(&own, "'%s info' has to answer; is its service stuck, or the disk that it works on?",
+			runtime->program);
 	}
 	own.code = KR_E_WALL;
 	if (!own.hint[0])
@@ -487,7 +526,8 @@ ask_patiently(struct kr_arena *arena, const struct kept *kept, struct kr_runtime
 
 /* A worker's directories are mounted by the service, so it has to be one of this host. */
 static int
-check_service(struct kr_arena *arena, const struct kr_host *host, const struct kr_runtime *runtime, struct kr_error *err)
+check_service(struct kr_arena *arena, const struct kr_host *host, const struct kr_runtime *runtime,
+	struct kr_error *err)
 {
 	const char *url = kr_runtime_service(arena, host, runtime->kind);
 

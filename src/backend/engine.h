@@ -1,5 +1,5 @@
-/* The parts of engine.c, engine_read.c, engine_key.c, image.c and sweep.c that they share or that tests ask alone; the rest of
- * the world uses container.h. */
+/* The parts of engine.c, engine_read.c, engine_key.c, image.c and sweep.c that they share or that tests ask
+ * alone; the rest of the world uses container.h. */
 #ifndef KR_BACKEND_ENGINE_H
 #define KR_BACKEND_ENGINE_H
 
@@ -34,11 +34,12 @@ struct kr_runtime_host {
 	bool enforces_selinux, accounts_swap;
 };
 /* Puts both together. Pure. */
-void kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info, const struct kr_runtime_host *host,
-	struct kr_runtime *out);
+void kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info,
+	const struct kr_runtime_host *host, struct kr_runtime *out);
 
 /* `image inspect` of one image; out->name is kept. */
-int kr_image_read(struct kr_arena *arena, const char *json, size_t n, struct kr_image *out, struct kr_error *err);
+int kr_image_read(
+	struct kr_arena *arena, const char *json, size_t n, struct kr_image *out, struct kr_error *err);
 
 /* One container of `ps`, whosever it is. Texts are as their maker wrote them. */
 struct kr_container_seen {

@@ -1,9 +1,11 @@
 /*
- * What a runtime's answers are of, as one short text: as long as it is the same, nobody has to be asked again.
+ * What a runtime's answers are of, as one short text: as long as it is the same, nobody has to be asked
+ * again.
  *
- * In it: the program files, the variables that choose a service, what the chosen service's socket and the configuration of client
- * and service look like from outside, the boot, and what the kernel hands a user of control groups. A service that restarts
- * makes its socket or its pid file anew. What none of these show (a service elsewhere) is covered by the answer's age (engine.c).
+ * In it: the program files, the variables that choose a service, what the chosen service's socket and the
+ * configuration of client and service look like from outside, the boot, and what the kernel hands a user of
+ * control groups. A service that restarts makes its socket or its pid file anew. What none of these show (a
+ * service elsewhere) is covered by the answer's age (engine.c).
  */
 #include <fcntl.h>
 #include <jansson.h>
@@ -129,7 +131,8 @@ docker_context(struct kr_arena *arena, const struct kr_host *host)
 const char *
 kr_runtime_service(struct kr_arena *arena, const struct kr_host *host, enum kr_runtime_kind kind)
 {
-	const char *named = kr_host_env(host, kind == KR_RUNTIME_DOCKER ? "DOCKER_HOST" : "CONTAINER_HOST"), *meta;
+	const char *named = kr_host_env(host, kind == KR_RUNTIME_DOCKER ? "DOCKER_HOST" : "CONTAINER_HOST"),
+			   *meta;
 	json_t *root;
 
 	if (named && *named)
@@ -157,13 +160,15 @@ add_docker(struct keyed *k)
 	add_file(k, "/etc/docker/daemon.json");
 	add_file(k, below(k, "XDG_RUNTIME_DIR", NULL, "docker.sock"));
 	add_file(k, below(k, "XDG_RUNTIME_DIR", NULL, "docker.pid"));
-	add_file(k, below(k, "XDG_CONFIG_HOME", kr_arena_printf(k->arena, "%s/.config", home), "docker/daemon.json"));
+	add_file(
+		k, below(k, "XDG_CONFIG_HOME", kr_arena_printf(k->arena, "%s/.config", home), "docker/daemon.json"));
 }
 
 static void
 add_podman(struct keyed *k)
 {
-	static const char *const named[] = { "CONTAINERS_CONF", "CONTAINERS_CONF_OVERRIDE", "CONTAINERS_STORAGE_CONF" };
+	static const char *const named[] = { "CONTAINERS_CONF", "CONTAINERS_CONF_OVERRIDE",
+		"CONTAINERS_STORAGE_CONF" };
 	static const char *const files[] = { "containers.conf", "containers.conf.d", "storage.conf",
 		"podman-connections.json" };
 
@@ -188,13 +193,14 @@ add_kernel(struct keyed *k)
 	add(k, kr_boot_id(k->arena));
 	add_content(k, "/sys/fs/selinux/enforce");
 	add_content(k, "/sys/fs/cgroup/cgroup.controllers");
-	add_content(k, kr_arena_printf(k->arena,
-					   "/sys/fs/cgroup/user.slice/user-%u.slice/user@%u.service/cgroup.controllers", uid, uid));
+	add_content(
+		k, kr_arena_printf(k->arena,
+			   "/sys/fs/cgroup/user.slice/user-%u.slice/user@%u.service/cgroup.controllers", uid, uid));
 }
 
 const char *
-kr_runtime_key(struct kr_arena *arena, const struct kr_host *host, const char *program, const struct kr_strs *programs,
-	const char *const *environment)
+kr_runtime_key(struct kr_arena *arena, const struct kr_host *host, const char *program,
+	const struct kr_strs *programs, const char *const *environment)
 {
 	/* They are another in each login, and what they lead to changes no answer. */
 	static const char *const passing[] = { "SSH_AUTH_SOCK=", "DBUS_SESSION_BUS_ADDRESS=", "TMPDIR=" };

@@ -1,9 +1,10 @@
 /*
  * What docker and podman say, as JSON, turned into our structs. Pure.
  *
- * Trust: the CLI and its service are the person's, but an image's variables and labels are whoever's who made it, and a CLI
- * can be any program of that name. So texts are bounded and typed before anything is made of them; what is missing where both
- * runtimes have always had it refuses the whole answer; and a limit that is not said to be there is not there.
+ * Trust: the CLI and its service are the person's, but an image's variables and labels are whoever's who made
+ * it, and a CLI can be any program of that name. So texts are bounded and typed before anything is made of
+ * them; what is missing where both runtimes have always had it refuses the whole answer; and a limit that is
+ * not said to be there is not there.
  */
 #include <jansson.h>
 
@@ -113,7 +114,8 @@ too_old(const struct kr_runtime *runtime, struct kr_error *err)
 }
 
 int
-kr_runtime_read_version(struct kr_arena *arena, const char *json, size_t n, struct kr_runtime *out, struct kr_error *err)
+kr_runtime_read_version(
+	struct kr_arena *arena, const char *json, size_t n, struct kr_runtime *out, struct kr_error *err)
 {
 	static const char what[] = "the answer to 'version'";
 	auto_json json_t *root = parse(json, n, what, err);
@@ -123,7 +125,8 @@ kr_runtime_read_version(struct kr_arena *arena, const char *json, size_t n, stru
 
 	if (!root)
 		return -1;
-	/* Podman writes APIVersion where docker has always written ApiVersion; what the program is called says nothing. */
+	/* Podman writes APIVersion where docker has always written ApiVersion; what the program is called says
+	 * nothing. */
 	read.kind = json_object_get(client, "APIVersion") ? KR_RUNTIME_PODMAN : KR_RUNTIME_DOCKER;
 	if (!parse_version(text_of(arena, client, "Version"), own))
 		return odd(err, what, "Client.Version");
@@ -136,8 +139,8 @@ kr_runtime_read_version(struct kr_arena *arena, const char *json, size_t n, stru
 		return kr_hint(err, "install the podman CLI and write 'cli: podman' into sandbox.yaml");
 	}
 	memcpy(read.version, compare(own, service) < 0 ? own : service, sizeof(own));
-	read.name = kr_arena_printf(arena, "%s %u.%u.%u", read.kind == KR_RUNTIME_DOCKER ? "docker" : "podman", service[0],
-		service[1], service[2]);
+	read.name = kr_arena_printf(arena, "%s %u.%u.%u", read.kind == KR_RUNTIME_DOCKER ? "docker" : "podman",
+		service[0], service[1], service[2]);
 	if (too_old(&read, err) < 0)
 		return -1;
 	*out = read;
@@ -176,7 +179,8 @@ read_docker(struct kr_arena *arena, const json_t *root, struct kr_runtime_info *
 	if (!os)
 		return odd(err, what, "OperatingSystem");
 	if (!type || strcmp(type, "linux") != 0)
-		return kr_fail(err, KR_E_WALL, "docker runs '%s' containers here, not Linux ones", type ? type : "unknown");
+		return kr_fail(
+			err, KR_E_WALL, "docker runs '%s' containers here, not Linux ones", type ? type : "unknown");
 	if (options && !json_is_null(options) && !json_is_array(options))
 		return odd(err, what, "SecurityOptions");
 	out->is_desktop = kr_text_has_prefix(os, "Docker Desktop");
@@ -245,20 +249,21 @@ kr_runtime_read_info(struct kr_arena *arena, enum kr_runtime_kind kind, const ch
 	auto_json json_t *root = parse(json, n, "the answer to 'info'", err);
 	struct kr_runtime_info read = { 0 };
 
-	if (!root ||
-		(kind == KR_RUNTIME_PODMAN ? read_podman(arena, root, &read, err) : read_docker(arena, root, &read, err)) < 0)
+	if (!root || (kind == KR_RUNTIME_PODMAN ? read_podman(arena, root, &read, err)
+											: read_docker(arena, root, &read, err)) < 0)
 		return -1;
 	*out = read;
 	return 0;
 }
 
 /*
- * Another kernel than ours is another machine, whatever the service calls itself: Docker Desktop, podman's machine, or any
- * other. That podman's client calls its service remote says nothing: it may be behind a socket of this very host.
+ * Another kernel than ours is another machine, whatever the service calls itself: Docker Desktop, podman's
+ * machine, or any other. That podman's client calls its service remote says nothing: it may be behind a
+ * socket of this very host.
  */
 void
-kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info, const struct kr_runtime_host *host,
-	struct kr_runtime *out)
+kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info,
+	const struct kr_runtime_host *host, struct kr_runtime *out)
 {
 	out->is_rootless = info->is_rootless;
 	out->is_remapped = info->is_remapped;
@@ -285,7 +290,8 @@ is_image_id(const char *text)
 static int
 too_large(struct kr_error *err, const struct kr_image *image, const char *what)
 {
-	return kr_fail(err, KR_E_LIMIT, "the image '%s' has more of '%s' than can be handed on", image->name, what);
+	return kr_fail(
+		err, KR_E_LIMIT, "the image '%s' has more of '%s' than can be handed on", image->name, what);
 }
 
 /* A list of words; a text alone is one word, as docker takes it. */
@@ -332,7 +338,8 @@ kr_image_read(struct kr_arena *arena, const char *json, size_t n, struct kr_imag
 {
 	static const char what[] = "the answer to 'image inspect'";
 	auto_json json_t *root = parse(json, n, what, err);
-	const json_t *one = json_is_array(root) && json_array_size(root) == 1 ? json_array_get(root, 0) : root, *config;
+	const json_t *one = json_is_array(root) && json_array_size(root) == 1 ? json_array_get(root, 0) : root,
+				 *config;
 	struct kr_image read = { .name = out->name };
 	size_t bytes = 0;
 
@@ -347,10 +354,10 @@ kr_image_read(struct kr_arena *arena, const char *json, size_t n, struct kr_imag
 		return odd(err, what, "Architecture");
 	if (config && !json_is_null(config) && !json_is_object(config))
 		return odd(err, what, "Config");
-	if (read_words(arena, json_object_get(config, "Entrypoint"), "Config.Entrypoint", KR_IMAGE_WORDS, &bytes, &read,
-			&read.entrypoint, err) < 0 ||
-		read_words(arena, json_object_get(config, "Env"), "Config.Env", KR_IMAGE_VARIABLES, &bytes, &read, &read.env,
-			err) < 0)
+	if (read_words(arena, json_object_get(config, "Entrypoint"), "Config.Entrypoint", KR_IMAGE_WORDS, &bytes,
+			&read, &read.entrypoint, err) < 0 ||
+		read_words(arena, json_object_get(config, "Env"), "Config.Env", KR_IMAGE_VARIABLES, &bytes, &read,
+			&read.env, err) < 0)
 		return -1;
 	keep_variables(arena, &read.env);
 	*out = read;
@@ -382,7 +389,8 @@ add_seen(struct kr_arena *arena, struct kr_containers_seen *list, size_t *cap, s
 
 /* Docker: one object in each line, as sweep.c asks for it. */
 static int
-read_docker_ps(struct kr_arena *arena, const char *text, size_t n, struct kr_containers_seen *out, struct kr_error *err)
+read_docker_ps(
+	struct kr_arena *arena, const char *text, size_t n, struct kr_containers_seen *out, struct kr_error *err)
 {
 	size_t cap = 0;
 
@@ -398,7 +406,8 @@ read_docker_ps(struct kr_arena *arena, const char *text, size_t n, struct kr_con
 		if (len)
 			add_seen(arena, out, &cap,
 				(struct kr_container_seen){ any_text(arena, json_object_get(one, "name")),
-					any_text(arena, json_object_get(one, "home")), any_text(arena, json_object_get(one, "session")) });
+					any_text(arena, json_object_get(one, "home")),
+					any_text(arena, json_object_get(one, "session")) });
 		at += len + (stop != NULL);
 	}
 	return 0;
@@ -406,7 +415,8 @@ read_docker_ps(struct kr_arena *arena, const char *text, size_t n, struct kr_con
 
 /* Podman: one array of all. */
 static int
-read_podman_ps(struct kr_arena *arena, const char *text, size_t n, struct kr_containers_seen *out, struct kr_error *err)
+read_podman_ps(
+	struct kr_arena *arena, const char *text, size_t n, struct kr_containers_seen *out, struct kr_error *err)
 {
 	auto_json json_t *root = parse(text, n, "the answer to 'ps'", err);
 	const json_t *one;
@@ -418,12 +428,14 @@ read_podman_ps(struct kr_arena *arena, const char *text, size_t n, struct kr_con
 		return odd(err, "the answer to 'ps'", "list");
 	json_array_foreach(root, i, one)
 	{
-		const json_t *name = json_array_get(json_object_get(one, "Names"), 0), *labels = json_object_get(one, "Labels");
+		const json_t *name = json_array_get(json_object_get(one, "Names"), 0),
+					 *labels = json_object_get(one, "Labels");
 
 		if (!json_is_string(name))
 			return odd(err, "the answer to 'ps'", "Names");
 		add_seen(arena, out, &cap,
-			(struct kr_container_seen){ any_text(arena, name), any_text(arena, json_object_get(labels, "kraft.home")),
+			(struct kr_container_seen){ any_text(arena, name),
+				any_text(arena, json_object_get(labels, "kraft.home")),
 				any_text(arena, json_object_get(labels, "kraft.session")) });
 	}
 	return 0;

@@ -1,5 +1,5 @@
-/* What a runtime knows of an image, and fetching one. Asked by name at each launch, since a name can come to mean another image;
- * what is asked, looked into and run after that is the id. */
+/* What a runtime knows of an image, and fetching one. Asked by name at each launch, since a name can come to
+ * mean another image; what is asked, looked into and run after that is the id. */
 #include <unistd.h>
 
 #include "backend/engine.h"
@@ -14,8 +14,8 @@ says_missing(const char *message)
 }
 
 int
-kr_image_look(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_image *out,
-	struct kr_error *err)
+kr_image_look(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name,
+	struct kr_image *out, struct kr_error *err)
 {
 	const char *const argv[] = { "image", "inspect", "--format",
 		runtime->kind == KR_RUNTIME_PODMAN ? "json" : "{{json .}}", "--", name, NULL };
@@ -62,14 +62,15 @@ environment_of(struct kr_arena *arena, const struct kr_runtime *runtime)
 }
 
 /*
- * Docker writes its progress to stdout and its reasons to stderr; podman both to stderr, and the image's id to stdout. So what
- * a person sees is docker's stdout, and podman's stderr.
+ * Docker writes its progress to stdout and its reasons to stderr; podman both to stderr, and the image's id
+ * to stdout. So what a person sees is docker's stdout, and podman's stderr.
  */
 int
-kr_image_pull(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, int stderr_fd, int64_t limit_ms,
-	struct kr_error *err)
+kr_image_pull(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, int stderr_fd,
+	int64_t limit_ms, struct kr_error *err)
 {
-	const char *const shown[] = { "pull", "--", name, NULL }, *const quiet[] = { "pull", "--quiet", "--", name, NULL };
+	const char *const shown[] = { "pull", "--", name, NULL }, *const quiet[] = { "pull", "--quiet", "--",
+		name, NULL };
 	bool is_podman = runtime->kind == KR_RUNTIME_PODMAN;
 	kr_auto_buf struct kr_buf rest = KR_BUF(KR_RUNTIME_TEXT_BYTES);
 	const struct kr_runtime_ask ask = { .argv = stderr_fd > 0 ? shown : quiet,
@@ -84,7 +85,9 @@ kr_image_pull(struct kr_arena *arena, const struct kr_runtime *runtime, const ch
 	if (status < 0 && err && err->code == KR_E_TIMEOUT)
 		err->code = KR_E_WALL;
 	kr_wrap(err, "pulling the image '%s'", name);
-	return status > 0 ? kr_hint(err, "'%s pull %s' by hand has to work; is the name right, and are you logged in there?",
-							runtime->program, name)
-					  : -1;
+	return status > 0
+			   ? kr_hint(err,
+					 "'%s pull %s' by hand has to work; is the name right, and are you logged in there?",
+					 runtime->program, name)
+			   : -1;
 }

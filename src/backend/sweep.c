@@ -1,11 +1,12 @@
 /*
  * What containers of dead sessions left: the containers themselves, and the directories their CLIs stood in.
  *
- * A container ends with its session by itself (its init loses the connection), so there is something to do only when a client
- * was killed between making a container and starting it, or the runtime was. Whose a container is, its labels say: kraft.home has
- * to be ours to the byte, and the session must not live. Listed first and asked second: a session that begins meanwhile is not
- * in the list. Only a name of the form that kraft makes is ever handed to `rm`: others are somebody's text. A runtime that does
- * not answer removes nothing, directories included.
+ * A container ends with its session by itself (its init loses the connection), so there is something to do
+ * only when a client was killed between making a container and starting it, or the runtime was. Whose a
+ * container is, its labels say: kraft.home has to be ours to the byte, and the session must not live. Listed
+ * first and asked second: a session that begins meanwhile is not in the list. Only a name of the form that
+ * kraft makes is ever handed to `rm`: others are somebody's text. A runtime that does not answer removes
+ * nothing, directories included.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -40,7 +41,8 @@ says_gone(const char *message)
 
 /* With the volumes that the image's VOLUME lines made for it alone. */
 int
-kr_container_remove(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_error *err)
+kr_container_remove(
+	struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_error *err)
 {
 	const char *const docker[] = { "rm", "--force", "--volumes", name, NULL };
 	const char *const podman[] = { "rm", "--force", "--volumes", "--ignore", "--time", "0", name, NULL };
@@ -60,7 +62,8 @@ kr_container_remove(struct kr_arena *arena, const struct kr_runtime *runtime, co
 }
 
 static int
-list(struct kr_arena *arena, const struct kr_runtime *runtime, struct kr_containers_seen *out, struct kr_error *err)
+list(struct kr_arena *arena, const struct kr_runtime *runtime, struct kr_containers_seen *out,
+	struct kr_error *err)
 {
 	static const char format[] = "{\"name\":{{json .Names}},\"home\":{{json (.Label \"kraft.home\")}},"
 								 "\"session\":{{json (.Label \"kraft.session\")}}}";
@@ -82,7 +85,8 @@ struct sweep {
 	int removed;
 };
 
-/* The name says which session, and the label has to say the same: a container that was made by hand from ours has another. */
+/* The name says which session, and the label has to say the same: a container that was made by hand from ours
+ * has another. */
 static bool
 is_left_behind(const struct sweep *s, const struct kr_container_seen *seen, const char *home)
 {
@@ -95,7 +99,8 @@ is_left_behind(const struct sweep *s, const struct kr_container_seen *seen, cons
 static void
 sweep_directories(struct sweep *s, const char *run_dir)
 {
-	int fd = kr_path_open(kr_arena_printf(s->arena, "%s/sandbox-client", run_dir), O_RDONLY | O_DIRECTORY, NULL);
+	int fd =
+		kr_path_open(kr_arena_printf(s->arena, "%s/sandbox-client", run_dir), O_RDONLY | O_DIRECTORY, NULL);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir) {

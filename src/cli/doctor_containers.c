@@ -1,6 +1,7 @@
 /*
- * Rows about kind: docker: the runtime and what it can enforce, the image, the extra CA, and what leads out of a container. Each asks
- * what a launch asks (backend/container.h); the runtime is asked once for all repositories.
+ * Rows about kind: docker: the runtime and what it can enforce, the image, the extra CA, and what leads out
+ * of a container. Each asks what a launch asks (backend/container.h); the runtime is asked once for all
+ * repositories.
  */
 #include "cli/doctor.h"
 
@@ -21,7 +22,8 @@ check_ca(struct kr_doctor *d, const struct kr_sandbox_file *file)
 	if (kr_ca_extra(d->arena, &d->host, file, &ca, &err) < 0)
 		kr_doctor_add_error(d, "ca", &err);
 	else if (ca.ignored)
-		kr_doctor_add(d, "ca", KR_VERDICT_WARN, "correct SSL_CERT_FILE, or name the file in sandbox.yaml: 'ca_bundle'",
+		kr_doctor_add(d, "ca", KR_VERDICT_WARN,
+			"correct SSL_CERT_FILE, or name the file in sandbox.yaml: 'ca_bundle'",
 			"SSL_CERT_FILE is ignored for containers: %s", ca.ignored);
 	else if (ca.path)
 		kr_doctor_add(d, "ca", KR_VERDICT_OK, "", "every container trusts '%s' as well", ca.path);
@@ -31,8 +33,9 @@ static void
 check_relay_image(struct kr_doctor *d, const struct kr_sandbox_file *file)
 {
 	if (file->relay_image)
-		kr_doctor_add(d, "relay_image", KR_VERDICT_SKIP, "take the key out", "%s:%u:%u: not needed: kraft has no relay container",
-			file->file, file->relay_image_mark.line, file->relay_image_mark.column);
+		kr_doctor_add(d, "relay_image", KR_VERDICT_SKIP, "take the key out",
+			"%s:%u:%u: not needed: kraft has no relay container", file->file, file->relay_image_mark.line,
+			file->relay_image_mark.column);
 }
 
 /* What sandbox.yaml and the runtime say; asked at the first repository that needs it. */
@@ -71,11 +74,11 @@ check_image(struct kr_doctor *d, const struct kr_repo *repo, const struct kr_run
 	else if (!image.id)
 		kr_doctor_add(d, name, KR_VERDICT_WARN,
 			kr_arena_printf(d->arena, "'%s pull %s' fetches it now", runtime->program, repo->sandbox.image),
-			"%s at '%s'; the image '%s' is not here, and is pulled at the first task", runtime->name, runtime->program,
-			repo->sandbox.image);
+			"%s at '%s'; the image '%s' is not here, and is pulled at the first task", runtime->name,
+			runtime->program, repo->sandbox.image);
 	else
-		kr_doctor_add(d, name, KR_VERDICT_OK, "", "%s at '%s' with '%s' (%s, %.19s)", runtime->name, runtime->program,
-			repo->sandbox.image, image.architecture, image.id);
+		kr_doctor_add(d, name, KR_VERDICT_OK, "", "%s at '%s' with '%s' (%s, %.19s)", runtime->name,
+			runtime->program, repo->sandbox.image, image.architecture, image.id);
 }
 
 static void
@@ -104,18 +107,20 @@ check_egress(struct kr_doctor *d, const struct kr_repo *repo)
 	if (repo->sandbox.network.is_set)
 		kr_doctor_add(d, name, KR_VERDICT_OK, "", "only what 'network' names, through kraft");
 	else if (repo->sandbox.unrestricted_network)
-		kr_doctor_add(d, name, KR_VERDICT_WARN, "name the hosts in 'network' in place of 'unrestricted_network'",
+		kr_doctor_add(d, name, KR_VERDICT_WARN,
+			"name the hosts in 'network' in place of 'unrestricted_network'",
 			"workers reach everything that this host reaches, and cannot call kraft");
 	else
-		kr_doctor_add(d, name, KR_VERDICT_FAIL, "name the hosts in 'network', or write 'unrestricted_network: true'",
+		kr_doctor_add(d, name, KR_VERDICT_FAIL,
+			"name the hosts in 'network', or write 'unrestricted_network: true'",
 			"neither 'network' nor 'unrestricted_network', so every launch is refused");
 }
 
 static void
 check_proxy(struct kr_doctor *d, const struct kr_repo *repo)
 {
-	static const char *const variables[] = { "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
-		"ALL_PROXY" };
+	static const char *const variables[] = { "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY",
+		"HTTPS_PROXY", "ALL_PROXY" };
 
 	for (size_t i = 0; i < KR_COUNT(variables) && repo->sandbox.unrestricted_network; i++) {
 		const char *value = kr_host_env(&d->host, variables[i]);
@@ -124,7 +129,8 @@ check_proxy(struct kr_doctor *d, const struct kr_repo *repo)
 			continue;
 		kr_doctor_add(d, named(d, "proxy", repo), KR_VERDICT_WARN,
 			"have the proxy listen on an address that containers reach, or give the repository a 'network'",
-			"%s points at this host's loopback, which a container does not reach; it is left out there", variables[i]);
+			"%s points at this host's loopback, which a container does not reach; it is left out there",
+			variables[i]);
 		return;
 	}
 }

@@ -1,6 +1,6 @@
 /*
- * sandbox.yaml. What it names runs on the host, as the person (the CLI), or is trusted by every worker (the CA), so
- * neither may lie where workers write. Whether the CA can be used is looked at anew for each launch
+ * sandbox.yaml. What it names runs on the host, as the person (the CLI), or is trusted by every worker (the
+ * CA), so neither may lie where workers write. Whether the CA can be used is looked at anew for each launch
  * (backend/ca_bundle.c): a file that was fine when kraft started can be gone.
  */
 #include "config/sandbox_file.h"
@@ -67,7 +67,8 @@ kr_selinux_read(struct kr_config *c, const struct kr_key *key, const struct kr_y
 }
 
 int
-kr_ca_bundle_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+kr_ca_bundle_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {
 	struct kr_sandbox_file *file = target;
 	const char *path;
@@ -76,9 +77,11 @@ kr_ca_bundle_read(struct kr_config *c, const struct kr_key *key, const struct kr
 		return -1;
 	path = kr_path_clean(c->arena, node->text);
 	if (!path)
-		return kr_config_fail(c, node, "'%s' of '%s' is too long for a path", kr_config_quote(c, node->text), key->name);
+		return kr_config_fail(
+			c, node, "'%s' of '%s' is too long for a path", kr_config_quote(c, node->text), key->name);
 	if (kr_path_is_within(path, c->places->run_dir)) {
-		kr_config_fail(c, node, "'%s' of '%s' lies where workers write", kr_config_quote(c, node->text), key->name);
+		kr_config_fail(
+			c, node, "'%s' of '%s' lies where workers write", kr_config_quote(c, node->text), key->name);
 		return kr_hint(c->err, "every worker would trust it; keep it in another place");
 	}
 	file->ca_bundle = path;
@@ -123,8 +126,8 @@ kr_kit_bindings_read(
 }
 
 int
-kr_sandbox_file_parse(struct kr_arena *arena, const struct kr_places *places, const char *file, const char *bytes,
-	size_t n, struct kr_sandbox_file *out, struct kr_error *err)
+kr_sandbox_file_parse(struct kr_arena *arena, const struct kr_places *places, const char *file,
+	const char *bytes, size_t n, struct kr_sandbox_file *out, struct kr_error *err)
 {
 	struct kr_sandbox_file read = { .file = kr_arena_dup(arena, file) };
 	struct kr_yaml doc = { 0 };
@@ -140,8 +143,8 @@ kr_sandbox_file_parse(struct kr_arena *arena, const struct kr_places *places, co
 }
 
 int
-kr_sandbox_file_load(struct kr_arena *arena, const struct kr_places *places, struct kr_sandbox_file *out,
-	struct kr_error *err)
+kr_sandbox_file_load(
+	struct kr_arena *arena, const struct kr_places *places, struct kr_sandbox_file *out, struct kr_error *err)
 {
 	const char *file = kr_path_join(arena, places->config_dir, "sandbox.yaml"), *bytes;
 	bool is_missing;
@@ -149,7 +152,8 @@ kr_sandbox_file_load(struct kr_arena *arena, const struct kr_places *places, str
 
 	if (!file)
 		return kr_fail(err, KR_E_LIMIT, "the path of '%s' is too long", places->config_dir);
-	if (kr_config_load(arena, file, "no container is started until it can be read", &bytes, &n, &is_missing, err) < 0)
+	if (kr_config_load(
+			arena, file, "no container is started until it can be read", &bytes, &n, &is_missing, err) < 0)
 		return -1;
 	return kr_sandbox_file_parse(arena, places, file, bytes, n, out, err);
 }

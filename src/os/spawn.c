@@ -39,7 +39,9 @@ kr_spawn(const char *path, const posix_spawn_file_actions_t *actions, const char
 
 /* ---- a program run to its end ---- */
 
-enum { LOOK_MS = 100 }; /* how often a child is asked whether it ended, where the system cannot tell by itself */
+enum {
+	LOOK_MS = 100
+}; /* how often a child is asked whether it ended, where the system cannot tell by itself */
 
 /* One run: the child leads a group of its own, so that what it started ends with it. */
 struct running {
@@ -62,8 +64,8 @@ close_running(struct running *r)
 }
 
 /*
- * The signals that a person ends kraft by, as far as they would: one that is ignored (nohup) ends nothing. They are blocked while
- * we wait and never taken, so they do afterwards what they would have done.
+ * The signals that a person ends kraft by, as far as they would: one that is ignored (nohup) ends nothing.
+ * They are blocked while we wait and never taken, so they do afterwards what they would have done.
  */
 static void
 ending_signals(sigset_t *set)
@@ -110,8 +112,11 @@ start(struct running *r, struct kr_error *err)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, child->stdout_fd > 0 ? child->stdout_fd : out_write, 1);
-	posix_spawn_file_actions_adddup2(
-		&actions, child->stderr_fd > 0 ? child->stderr_fd : r->errors ? err_write : 1, 2);
+	posix_spawn_file_actions_adddup2(&actions,
+		child->stderr_fd > 0 ? child->stderr_fd
+		: r->errors          ? err_write
+							 : 1,
+		2);
 	if (child->directory)
 		posix_spawn_file_actions_addchdir_np(&actions, child->directory);
 	failed = spawn(child->path, &actions, child->argv, child->envp, POSIX_SPAWN_SETPGROUP, &r->pid);
@@ -179,7 +184,8 @@ take(struct running *r, int *fd)
 	return true;
 }
 
-/* What lies in a pipe when the program has ended is all there will be: a helper that it left behind may hold it open for ever. */
+/* What lies in a pipe when the program has ended is all there will be: a helper that it left behind may hold
+ * it open for ever. */
 static void
 take_rest(struct running *r, int *fd)
 {
@@ -211,8 +217,8 @@ gather(struct running *r, int64_t deadline_ms, struct kr_error *err)
 {
 	for (;;) {
 		int64_t left = deadline_ms ? deadline_ms - kr_clock_ms() : INT32_MAX;
-		struct pollfd fds[] = { { r->out_fd, POLLIN, 0 }, { r->err_fd, POLLIN, 0 }, { r->ended_fd, POLLIN, 0 },
-			{ r->signals_fd, POLLIN, 0 } };
+		struct pollfd fds[] = { { r->out_fd, POLLIN, 0 }, { r->err_fd, POLLIN, 0 },
+			{ r->ended_fd, POLLIN, 0 }, { r->signals_fd, POLLIN, 0 } };
 
 		look_whether_ended(r);
 		if (r->has_ended)
@@ -233,9 +239,15 @@ gather(struct running *r, int64_t deadline_ms, struct kr_error *err)
 }
 
 int
-kr_child_run(const struct kr_child *child, struct kr_buf *out, struct kr_buf *errors, int *status, struct kr_error *err)
+kr_child_run(const struct kr_child *child, struct kr_buf *out, struct kr_buf *errors, int *status,
+	struct kr_error *err)
 {
-	struct running r = { .child = child, .out = out, .errors = errors, .out_fd = -1, .err_fd = -1, .ended_fd = -1,
+	struct running r = { .child = child,
+		.out = out,
+		.errors = errors,
+		.out_fd = -1,
+		.err_fd = -1,
+		.ended_fd = -1,
 		.signals_fd = -1 };
 	int64_t deadline_ms = child->limit_ms ? kr_clock_ms() + child->limit_ms : 0;
 	sigset_t ending, before;

@@ -1,6 +1,7 @@
 /*
- * What a container runtime says: version, info, an image, its containers, and its stderr. The first byte chooses. Beyond "no crash":
- * what is refused is said, what is taken is inside its bounds, and a message steers no terminal.
+ * What a container runtime says: version, info, an image, its containers, and its stderr. The first byte
+ * chooses. Beyond "no crash": what is refused is said, what is taken is inside its bounds, and a message
+ * steers no terminal.
  */
 #include "backend/engine.h"
 #include "base/text.h"
@@ -88,7 +89,8 @@ check_ca(const char *text, size_t n)
 	kr_auto_buf struct kr_buf once = KR_BUF(KR_CA_BYTES), twice = KR_BUF(KR_CA_BYTES);
 	size_t count = kr_ca_certificates(text, n, &once);
 
-	KR_BUG_IF(once.len && memmem(once.data, once.len, "N PRIVATE", 9)); /* with its blank no certificate's line */
+	KR_BUG_IF(
+		once.len && memmem(once.data, once.len, "N PRIVATE", 9)); /* with its blank no certificate's line */
 	KR_BUG_IF(kr_ca_certificates(once.data ? once.data : "", once.len, &twice) != count);
 	KR_BUG_IF(twice.len != once.len || (once.len && memcmp(once.data, twice.data, once.len) != 0));
 }

@@ -1,5 +1,5 @@
-/* sandbox.yaml. Beyond "no crash": a refusal has its place; a CLI is a name of two or a clean path outside of the run directory, a
- * CA likewise, and each variable is one. */
+/* sandbox.yaml. Beyond "no crash": a refusal has its place; a CLI is a name of two or a clean path outside of
+ * the run directory, a CA likewise, and each variable is one. */
 #include "base/path.h"
 #include "base/text.h"
 #include "config/sandbox_file.h"

@@ -1,6 +1,6 @@
 /*
- * Which runtime there is: what real ones answer is read, what is odd is refused, and a CLI that hangs, floods or fails is ended
- * and named. The CLIs are scripts of ours that count their calls.
+ * Which runtime there is: what real ones answer is read, what is odd is refused, and a CLI that hangs, floods
+ * or fails is ended and named. The CLIs are scripts of ours that count their calls.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -23,16 +23,18 @@
 
 #include <cmocka.h>
 
-#define DOCKER_VERSION                                                                                        \
-	"{\"Client\":{\"Version\":\"28.2.2\",\"ApiVersion\":\"1.41\"},\"Server\":{\"Version\":\"20.10.24+dfsg1\"," \
+#define DOCKER_VERSION                                                                                 \
+	"{\"Client\":{\"Version\":\"28.2.2\",\"ApiVersion\":\"1.41\"},\"Server\":{\"Version\":\"20.10.24+" \
+	"dfsg1\","                                                                                         \
 	"\"Components\":[{\"Name\":\"Engine\"},{\"Name\":\"runc\"}]}}\n"
-#define DOCKER_LIMITS                                                                                          \
+#define DOCKER_LIMITS \
 	"\"MemoryLimit\":true,\"SwapLimit\":true,\"CpuCfsPeriod\":true,\"CpuCfsQuota\":true,\"PidsLimit\":true"
-#define DOCKER_INFO(kernel, more)                                                                          \
-	"{\"KernelVersion\":\"" kernel "\",\"OSType\":\"linux\",\"OperatingSystem\":\"Debian GNU/Linux 12\"," more "}\n"
+#define DOCKER_INFO(kernel, more)  \
+	"{\"KernelVersion\":\"" kernel \
+	"\",\"OSType\":\"linux\",\"OperatingSystem\":\"Debian GNU/Linux 12\"," more "}\n"
 #define PODMAN_VERSION "{\"Client\":{\"APIVersion\":\"4.3.1\",\"Version\":\"4.3.1\"}}\n"
-#define PODMAN_INFO(rootless, controllers)                                                                 \
-	"{\"host\":{\"kernel\":\"6.1\",\"cgroupVersion\":\"v2\",\"cgroupControllers\":" controllers               \
+#define PODMAN_INFO(rootless, controllers)                                                      \
+	"{\"host\":{\"kernel\":\"6.1\",\"cgroupVersion\":\"v2\",\"cgroupControllers\":" controllers \
 	",\"serviceIsRemote\":true,\"security\":{\"rootless\":" rootless ",\"selinuxEnabled\":true}}}\n"
 
 enum { ALL_LIMITS = (1 << KR_LIMIT_COUNT) - 1 };
@@ -48,10 +50,11 @@ versions_say_which_runtime_it_is(void **state)
 		unsigned version[3];
 	} cases[] = {
 		{ DOCKER_VERSION, "docker 20.10.24", KR_RUNTIME_DOCKER, { 20, 10, 24 } },
-		{ "{\"Client\":{\"Version\":\"20.10.5\",\"ApiVersion\":\"1\"},\"Server\":{\"Version\":\"28.0.1\"}}", "docker 28.0.1",
-			KR_RUNTIME_DOCKER, { 20, 10, 5 } },
+		{ "{\"Client\":{\"Version\":\"20.10.5\",\"ApiVersion\":\"1\"},\"Server\":{\"Version\":\"28.0.1\"}}",
+			"docker 28.0.1", KR_RUNTIME_DOCKER, { 20, 10, 5 } },
 		{ PODMAN_VERSION, "podman 4.3.1", KR_RUNTIME_PODMAN, { 4, 3, 1 } },
-		{ "{\"Client\":{\"APIVersion\":\"5.0.0\",\"Version\":\"5.0.0-dev\"},\"Server\":{\"APIVersion\":\"4.4.0\","
+		{ "{\"Client\":{\"APIVersion\":\"5.0.0\",\"Version\":\"5.0.0-dev\"},\"Server\":{\"APIVersion\":\"4.4."
+		  "0\","
 		  "\"Version\":\"4.4.0\"}}",
 			"podman 4.4.0", KR_RUNTIME_PODMAN, { 4, 4, 0 } },
 	};
@@ -85,9 +88,11 @@ what_is_no_version_is_refused(void **state)
 		{ "{\"Client\":{\"Version\":\"28.2.2\"},\"Server\":null}", "no usable 'Server.Version'" },
 		{ "{\"Client\":{\"Version\":\"28.2.2\"},\"Client\":{\"Version\":\"1.2\"}}", "is not what" },
 		{ "{\"Client\":{\"Version\":\"19.3.8\"},\"Server\":{\"Version\":\"28.2.2\"}}", "too old" },
-		{ "{\"Client\":{\"Version\":\"28.2.2\"},\"Server\":{\"Version\":\"20.9.9\"}}", "docker 20.9.9 is too old" },
+		{ "{\"Client\":{\"Version\":\"28.2.2\"},\"Server\":{\"Version\":\"20.9.9\"}}",
+			"docker 20.9.9 is too old" },
 		{ "{\"Client\":{\"Version\":\"3.4.4\",\"APIVersion\":\"3.4.4\"}}", "podman 3.4.4 is too old" },
-		{ "{\"Client\":{\"Version\":\"24.0.0\"},\"Server\":{\"Version\":\"4.3.1\",\"Components\":[{\"Name\":\"Podman "
+		{ "{\"Client\":{\"Version\":\"24.0.0\"},\"Server\":{\"Version\":\"4.3.1\",\"Components\":[{\"Name\":"
+		  "\"Podman "
 		  "Engine\"}]}}",
 			"the service that this docker CLI talks to is podman's" },
 	};
@@ -98,7 +103,8 @@ what_is_no_version_is_refused(void **state)
 		struct kr_runtime got = { 0 };
 		struct kr_error err = { 0 };
 
-		assert_int_equal(kr_runtime_read_version(&arena, cases[i].json, strlen(cases[i].json), &got, &err), -1);
+		assert_int_equal(
+			kr_runtime_read_version(&arena, cases[i].json, strlen(cases[i].json), &got, &err), -1);
 		assert_int_equal(err.code, KR_E_WALL);
 		if (!strstr(err.message, cases[i].message))
 			fail_msg("%s: %s", cases[i].json, err.message);
@@ -123,7 +129,8 @@ static void
 info_says_what_a_runtime_enforces_LIM_01(void **state)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	const struct kr_runtime_host host = { .kernel = "6.1", .accounts_swap = true }, no_swap = { .kernel = "6.1" };
+	const struct kr_runtime_host host = { .kernel = "6.1", .accounts_swap = true },
+								 no_swap = { .kernel = "6.1" };
 	struct kr_runtime r;
 
 	(void)state;
@@ -132,14 +139,16 @@ info_says_what_a_runtime_enforces_LIM_01(void **state)
 	assert_false(r.is_rootless || r.is_remapped || r.is_machine || r.enforces_selinux);
 	assert_string_equal(r.name, "it 1.2.3");
 	r = settled(&arena, KR_RUNTIME_DOCKER,
-		DOCKER_INFO("6.1", "\"SecurityOptions\":[\"name=seccomp,profile=default\",\"name=rootless\",\"name=userns\"],"
-						   "\"MemoryLimit\":true,\"SwapLimit\":false,\"CpuCfsPeriod\":true,\"PidsLimit\":null"),
+		DOCKER_INFO("6.1",
+			"\"SecurityOptions\":[\"name=seccomp,profile=default\",\"name=rootless\",\"name=userns\"],"
+			"\"MemoryLimit\":true,\"SwapLimit\":false,\"CpuCfsPeriod\":true,\"PidsLimit\":null"),
 		host);
-	assert_int_equal(r.limits, 1 << KR_LIMIT_MEMORY); /* a quota without a period, null, and what is missing are none */
+	assert_int_equal(
+		r.limits, 1 << KR_LIMIT_MEMORY); /* a quota without a period, null, and what is missing are none */
 	assert_true(r.is_rootless && r.is_remapped);
 	assert_string_equal(r.name, "rootless it 1.2.3");
 	r = settled(&arena, KR_RUNTIME_PODMAN, PODMAN_INFO("true", "[]"), host);
-	assert_int_equal(r.limits, 0); /* cgroup v1 without root */
+	assert_int_equal(r.limits, 0);               /* cgroup v1 without root */
 	assert_true(r.is_rootless && !r.is_machine); /* its service is remote, and of this host */
 	r = settled(&arena, KR_RUNTIME_PODMAN, PODMAN_INFO("false", "[\"cpu\",\"memory\",\"pids\"]"), host);
 	assert_int_equal(r.limits, ALL_LIMITS);
@@ -153,17 +162,20 @@ static void
 another_kernel_is_a_machine_and_labels_count_where_selinux_enforces_CTR_02(void **state)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	const struct kr_runtime_host host = { .kernel = "6.1" }, enforcing = { .kernel = "6.1", .enforces_selinux = true };
+	const struct kr_runtime_host host = { .kernel = "6.1" },
+								 enforcing = { .kernel = "6.1", .enforces_selinux = true };
 	static const char labels[] = DOCKER_INFO("6.1", "\"SecurityOptions\":[\"name=selinux\"]");
 	static const char desktop[] =
 		"{\"KernelVersion\":\"6.1\",\"OSType\":\"linux\",\"OperatingSystem\":\"Docker Desktop\"}";
 
 	(void)state;
-	assert_true(settled(&arena, KR_RUNTIME_DOCKER, DOCKER_INFO("6.1.0-linuxkit", DOCKER_LIMITS), host).is_machine);
+	assert_true(
+		settled(&arena, KR_RUNTIME_DOCKER, DOCKER_INFO("6.1.0-linuxkit", DOCKER_LIMITS), host).is_machine);
 	assert_true(settled(&arena, KR_RUNTIME_DOCKER, desktop, host).is_machine);
 	assert_false(settled(&arena, KR_RUNTIME_DOCKER, labels, host).enforces_selinux);
 	assert_true(settled(&arena, KR_RUNTIME_DOCKER, labels, enforcing).enforces_selinux);
-	assert_false(settled(&arena, KR_RUNTIME_DOCKER, DOCKER_INFO("6.1", DOCKER_LIMITS), enforcing).enforces_selinux);
+	assert_false(
+		settled(&arena, KR_RUNTIME_DOCKER, DOCKER_INFO("6.1", DOCKER_LIMITS), enforcing).enforces_selinux);
 	assert_true(settled(&arena, KR_RUNTIME_PODMAN, PODMAN_INFO("true", "null"), enforcing).enforces_selinux);
 }
 
@@ -175,9 +187,11 @@ an_odd_info_is_refused(void **state)
 		const char *json, *message;
 	} cases[] = {
 		{ KR_RUNTIME_DOCKER, "{}", "'KernelVersion'" },
-		{ KR_RUNTIME_DOCKER, "{\"KernelVersion\":\"\",\"OperatingSystem\":\"x\"}", "'KernelVersion'" }, /* no service */
+		{ KR_RUNTIME_DOCKER, "{\"KernelVersion\":\"\",\"OperatingSystem\":\"x\"}",
+			"'KernelVersion'" }, /* no service */
 		{ KR_RUNTIME_DOCKER, "{\"KernelVersion\":\"6\",\"OSType\":\"linux\"}", "'OperatingSystem'" },
-		{ KR_RUNTIME_DOCKER, "{\"KernelVersion\":\"6\",\"OSType\":\"windows\",\"OperatingSystem\":\"w\"}", "'windows'" },
+		{ KR_RUNTIME_DOCKER, "{\"KernelVersion\":\"6\",\"OSType\":\"windows\",\"OperatingSystem\":\"w\"}",
+			"'windows'" },
 		{ KR_RUNTIME_DOCKER, DOCKER_INFO("6", "\"SecurityOptions\":{}"), "'SecurityOptions'" },
 		{ KR_RUNTIME_DOCKER, DOCKER_INFO("6", "\"MemoryLimit\":\"true\""), "'MemoryLimit" },
 		{ KR_RUNTIME_PODMAN, "{\"host\":[]}", "'host.kernel'" },
@@ -193,7 +207,8 @@ an_odd_info_is_refused(void **state)
 		struct kr_error err = { 0 };
 
 		assert_int_equal(
-			kr_runtime_read_info(&arena, cases[i].kind, cases[i].json, strlen(cases[i].json), &got, &err), -1);
+			kr_runtime_read_info(&arena, cases[i].kind, cases[i].json, strlen(cases[i].json), &got, &err),
+			-1);
 		assert_int_equal(err.code, KR_E_WALL);
 		if (!strstr(err.message, cases[i].message))
 			fail_msg("%s: %s", cases[i].json, err.message);
@@ -208,11 +223,14 @@ an_image_is_read_from_both_and_bounded(void **state)
 	static const struct {
 		const char *json, *words, *error;
 	} cases[] = {
-		{ "{\"Id\":\"sha256:" HEX64 "\",\"Architecture\":\"amd64\",\"Config\":{\"Entrypoint\":[\"/e\",\"a b\",\"\"],"
+		{ "{\"Id\":\"sha256:" HEX64
+		  "\",\"Architecture\":\"amd64\",\"Config\":{\"Entrypoint\":[\"/e\",\"a b\",\"\"],"
 		  "\"Env\":[\"A=1\",\"B=\",\"C\",\"=x\",\"A=a=b\"]}}",
 			"/e|a b||A=1 B= A=a=b ", NULL },
-		{ "[{\"Id\":\"" HEX64 "\",\"Architecture\":\"arm64\",\"Config\":{\"Entrypoint\":\"/one word\"}}]\n", "/one word|", NULL },
-		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"\",\"Config\":{\"Entrypoint\":null,\"Env\":null}}", "", NULL },
+		{ "[{\"Id\":\"" HEX64 "\",\"Architecture\":\"arm64\",\"Config\":{\"Entrypoint\":\"/one word\"}}]\n",
+			"/one word|", NULL },
+		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"\",\"Config\":{\"Entrypoint\":null,\"Env\":null}}", "",
+			NULL },
 		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\"}", "", NULL },
 		{ "[]", NULL, "'Id'" },
 		{ "[{},{}]", NULL, "'Id'" },
@@ -220,9 +238,11 @@ an_image_is_read_from_both_and_bounded(void **state)
 		{ "{\"Id\":\"--privileged\",\"Architecture\":\"x\"}", NULL, "'Id'" },
 		{ "{\"Id\":\"" HEX64 "\"}", NULL, "'Architecture'" },
 		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":[]}", NULL, "'Config'" },
-		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":{\"Entrypoint\":[1]}}", NULL, "'Config.Entrypoint'" },
+		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":{\"Entrypoint\":[1]}}", NULL,
+			"'Config.Entrypoint'" },
 		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":{\"Env\":{}}}", NULL, "'Config.Env'" },
-		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":{\"Env\":[\"A=\\u0000\"]}}", NULL, "is not what" },
+		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":{\"Env\":[\"A=\\u0000\"]}}", NULL,
+			"is not what" },
 	};
 
 	(void)state;
@@ -316,8 +336,9 @@ patience_is_ten_seconds_then_thirty_then_a_pause(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(cases); i++)
-		assert_int_equal(kr_runtime_patience(&(const struct kr_runtime_wait){ cases[i].failures, cases[i].at_ms },
-							 cases[i].now_ms),
+		assert_int_equal(
+			kr_runtime_patience(
+				&(const struct kr_runtime_wait){ cases[i].failures, cases[i].at_ms }, cases[i].now_ms),
 			cases[i].limit_ms);
 }
 
@@ -329,20 +350,23 @@ a_failure_has_its_reason_and_its_next_step(void **state)
 	static const struct {
 		const char *said, *words, *step;
 	} cases[] = {
-		{ "Got permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: Get "
+		{ "Got permission denied while trying to connect to the Docker daemon socket at "
+		  "unix:///var/run/docker.sock: Get "
 		  "\"http://x/v1.41/version\": dial unix /var/run/docker.sock: connect: permission denied\n",
 			"permission denied while", "usermod -aG docker" },
-		{ "permission denied while trying to connect to the docker API at unix:///var/run/docker.sock\n", "docker API",
-			"usermod -aG docker" },
-		{ "Cannot connect to the Docker daemon at unix:///tmp/nope.sock. Is the docker daemon running?\n\n", "Cannot connect",
-			"systemctl start docker" },
-		{ "Error response from daemon: client version 1.50 is too new. Maximum supported API version is 1.41\n", "too new",
-			"DOCKER_API_VERSION" },
-		{ "Cannot connect to Podman. Please verify your connection\nError: unable to connect to Podman socket: Get "
+		{ "permission denied while trying to connect to the docker API at unix:///var/run/docker.sock\n",
+			"docker API", "usermod -aG docker" },
+		{ "Cannot connect to the Docker daemon at unix:///tmp/nope.sock. Is the docker daemon running?\n\n",
+			"Cannot connect", "systemctl start docker" },
+		{ "Error response from daemon: client version 1.50 is too new. Maximum supported API version is "
+		  "1.41\n",
+			"too new", "DOCKER_API_VERSION" },
+		{ "Cannot connect to Podman. Please verify your connection\nError: unable to connect to Podman "
+		  "socket: Get "
 		  "\"http://d/v4.3.1/libpod/_ping\": dial unix /x: connect: connection refused\n",
 			"; Error: unable to connect", "podman.socket" },
-		{ "time=\"x\" level=warning msg=\"noise\"\nWARN[0000] noise\nError: \x1b[31mred\n", "Error: \\x1b[31mred",
-			"info' by hand" },
+		{ "time=\"x\" level=warning msg=\"noise\"\nWARN[0000] noise\nError: \x1b[31mred\n",
+			"Error: \\x1b[31mred", "info' by hand" },
 		{ "WARN[0000] only noise\n", "WARN[0000] only noise", "info' by hand" },
 		{ "", "it gave no reason", "info' by hand" },
 	};
@@ -353,7 +377,8 @@ a_failure_has_its_reason_and_its_next_step(void **state)
 		const char *words = kr_runtime_words(&arena, cases[i].said, strlen(cases[i].said));
 		const char *step = kr_runtime_next_step(&arena, "docker", words);
 
-		if (!strstr(words, cases[i].words) || strchr(words, '\n') || strchr(words, '\x1b') || !strstr(step, cases[i].step))
+		if (!strstr(words, cases[i].words) || strchr(words, '\n') || strchr(words, '\x1b') ||
+			!strstr(step, cases[i].step))
 			fail_msg("%s: %s / %s", cases[i].said, words, step);
 		assert_true(strlen(step) < sizeof(((struct kr_error *)0)->hint));
 	}
@@ -389,8 +414,10 @@ put(struct desk *desk, const char *name, const char *text, mode_t mode)
 static void
 put_cli(struct desk *desk, const char *name, const char *body)
 {
-	put(desk, name, kr_arena_printf(&desk->arena, "#!/bin/sh\necho \"${0##*/} $*\" >>'%s/calls'\ncd '%s'\n%s\n", desk->top,
-						desk->top, body), 0755);
+	put(desk, name,
+		kr_arena_printf(&desk->arena, "#!/bin/sh\necho \"${0##*/} $*\" >>'%s/calls'\ncd '%s'\n%s\n",
+			desk->top, desk->top, body),
+		0755);
 }
 
 static unsigned
@@ -420,13 +447,16 @@ set_up(void **state)
 	assert_int_equal(mkdir(at(desk, "run"), 0700), 0);
 	assert_int_equal(uname(&here), 0);
 	put(desk, "version.json", DOCKER_VERSION, 0644);
-	put(desk, "info.json",
-		kr_arena_printf(&desk->arena, DOCKER_INFO("%s", DOCKER_LIMITS), here.release), 0644);
-	desk->environment[0] = kr_arena_printf(&desk->arena, "PATH=relative:%s/absent:%s/bin", desk->top, desk->top);
+	put(desk, "info.json", kr_arena_printf(&desk->arena, DOCKER_INFO("%s", DOCKER_LIMITS), here.release),
+		0644);
+	desk->environment[0] =
+		kr_arena_printf(&desk->arena, "PATH=relative:%s/absent:%s/bin", desk->top, desk->top);
 	desk->environment[1] = "SECRET=word";
 	desk->host = (struct kr_host){ .fs = &kr_fs_live,
 		.environment = desk->environment,
-		.places = { .home = at(desk, "home"), .kraft_home = desk->top, .run_dir = at(desk, "run"),
+		.places = { .home = at(desk, "home"),
+			.kraft_home = desk->top,
+			.run_dir = at(desk, "run"),
 			.config_dir = at(desk, "config") } };
 	*state = desk;
 	return 0;
@@ -491,8 +521,8 @@ docker_is_found_before_podman_and_sandbox_yaml_decides(void **state)
 {
 	struct desk *desk = *state;
 
-	put_cli(desk, "bin/podman", "case $1 in version) echo '" PODMAN_VERSION "';; info) echo '" PODMAN_INFO(
-									"true", "[]") "';; esac");
+	put_cli(desk, "bin/podman",
+		"case $1 in version) echo '" PODMAN_VERSION "';; info) echo '" PODMAN_INFO("true", "[]") "';; esac");
 	assert_string_equal(found(desk).name, "rootless podman 4.3.1");
 	put_cli(desk, "bin/docker", ANSWERS);
 	assert_string_equal(found(desk).name, "docker 20.10.24");
@@ -510,8 +540,9 @@ a_docker_that_is_podmans_is_podman(void **state)
 {
 	struct desk *desk = *state;
 
-	put_cli(desk, "bin/docker", "echo 'Emulate Docker CLI using podman.' >&2; case $1 in version) echo '" PODMAN_VERSION
-								"';; info) echo '" PODMAN_INFO("true", "[\"memory\"]") "';; esac");
+	put_cli(desk, "bin/docker",
+		"echo 'Emulate Docker CLI using podman.' >&2; case $1 in version) echo '" PODMAN_VERSION
+		"';; info) echo '" PODMAN_INFO("true", "[\"memory\"]") "';; esac");
 	assert_int_equal(found(desk).kind, KR_RUNTIME_PODMAN);
 	assert_true(found(desk).is_rootless);
 }
@@ -539,7 +570,8 @@ nothing_in_a_checkout_or_the_run_directory_is_run(void **state)
 	desk->file.cli = NULL;
 	assert_int_equal(calls(desk), 0);
 	assert_int_equal(rmdir(at(desk, "repo/.git")), 0);
-	assert_string_equal(found(desk).program, at(desk, "repo/bin/docker")); /* the control: it is one that would run */
+	assert_string_equal(
+		found(desk).program, at(desk, "repo/bin/docker")); /* the control: it is one that would run */
 }
 
 static void
@@ -599,11 +631,14 @@ a_damaged_or_old_cache_asks_again(void **state)
 			"",
 			"1 \n",
 			kr_arena_printf(&desk->arena, "1 %s\n", key),
-			kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 docker 20.10.24", key, (long long)time(NULL)),
+			kr_arena_printf(
+				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 docker 20.10.24", key, (long long)time(NULL)),
 			kr_arena_printf(&desk->arena, "1 %s\n%lld 7 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL)),
 			kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 99 x\n", key, (long long)time(NULL)),
-			kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL) - 4000),
-			kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL) + 4000),
+			kr_arena_printf(
+				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL) - 4000),
+			kr_arena_printf(
+				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL) + 4000),
 		};
 
 		for (size_t i = 0; i < KR_COUNT(texts); i++) {
@@ -615,7 +650,8 @@ a_damaged_or_old_cache_asks_again(void **state)
 	}
 	asked = calls(desk);
 	put(desk, file,
-		kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 kept\n", key, (long long)time(NULL)), 0600);
+		kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 kept\n", key, (long long)time(NULL)),
+		0600);
 	assert_string_equal(found(desk).name, "kept"); /* the control: a whole one is believed */
 	assert_int_equal(calls(desk), asked);
 }
@@ -629,11 +665,15 @@ what_is_no_runtime_is_named(void **state)
 	assert_says(not_found(desk), "is not what a container runtime says");
 	put_cli(desk, "bin/docker", "yes 0123456789012345678901234567890123456789");
 	assert_says(not_found(desk), "printed more than");
-	put_cli(desk, "bin/docker", "echo 'Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?' >&2; exit 1");
+	put_cli(desk, "bin/docker",
+		"echo 'Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?' >&2; exit 1");
 	assert_says(not_found(desk), "'docker version' failed (status 1): Cannot connect to the Docker daemon");
 	put_cli(desk, "bin/docker", "kill -9 $$");
 	assert_says(not_found(desk), "(status 137): it gave no reason");
-	put(desk, "bin/docker", "\x7f""ELF", 0755);
+	put(desk, "bin/docker",
+		"\x7f"
+		"ELF",
+		0755);
 	assert_says(not_found(desk), "cannot start");
 }
 
@@ -651,7 +691,9 @@ another_hosts_service_is_refused(void **state)
 	assert_int_equal(found(desk).kind, KR_RUNTIME_DOCKER);
 }
 
-#define FAR "docker/contexts/meta/512eea46ceb3921dff4363c7069d89d4964d1d9fccaa0f411851a7aa60a5c868" /* SHA-256 of its name */
+#define FAR                                                                                               \
+	"docker/contexts/meta/512eea46ceb3921dff4363c7069d89d4964d1d9fccaa0f411851a7aa60a5c868" /* SHA-256 of \
+																							   its name */
 
 static void
 a_context_of_dockers_names_the_service(void **state)
@@ -682,7 +724,8 @@ a_cli_gets_no_value_of_ours_but_what_leads_to_its_service(void **state)
 
 	desk->environment[2] = "DOCKER_CONTEXT=default";
 	desk->environment[3] = "HTTPS_PROXY=http://proxy.example";
-	put_cli(desk, "bin/docker", "env >environment; pwd >>environment; readlink /proc/$$/fd/0 >>environment; " ANSWERS);
+	put_cli(desk, "bin/docker",
+		"env >environment; pwd >>environment; readlink /proc/$$/fd/0 >>environment; " ANSWERS);
 	found(desk);
 	assert_int_equal(kr_file_read_at(AT_FDCWD, at(desk, "environment"), &bytes, &err), 0);
 	assert_null(strstr(bytes.data, "SECRET"));
@@ -726,10 +769,12 @@ a_call_over_its_time_is_ended_with_all_that_it_started(void **state)
 	assert_int_equal(kr_file_read_at(AT_FDCWD, at(desk, "child"), &out, &err), 0);
 	pid = strtoul(out.data, NULL, 10);
 	assert_true(pid > 1);
-	while (kr_process_start((pid_t)pid) && kill((pid_t)pid, 0) == 0 && waited++ < 200) { /* whoever adopts it may be slow to reap it */
+	while (kr_process_start((pid_t)pid) && kill((pid_t)pid, 0) == 0 &&
+		   waited++ < 200) { /* whoever adopts it may be slow to reap it */
 		kr_auto_buf struct kr_buf stat = KR_BUF(4096);
 
-		if (kr_file_read_at(AT_FDCWD, kr_arena_printf(&desk->arena, "/proc/%u/stat", (unsigned)pid), &stat, NULL) < 0 ||
+		if (kr_file_read_at(
+				AT_FDCWD, kr_arena_printf(&desk->arena, "/proc/%u/stat", (unsigned)pid), &stat, NULL) < 0 ||
 			strstr(stat.data, ") Z "))
 			break;
 		usleep(50000);
@@ -802,7 +847,8 @@ a_service_that_does_not_answer_stalls_nobody_for_long(void **state)
 	assert_says(not_found(desk), "did not answer 2 times, and is not asked again for");
 	assert_true(kr_clock_ms() - before < 5000);
 	assert_int_equal(calls(desk), asked);
-	put(desk, wait, kr_arena_printf(&desk->arena, "%s\n2 %lld\n", key, (long long)(time(NULL) - 31) * 1000), 0600);
+	put(desk, wait, kr_arena_printf(&desk->arena, "%s\n2 %lld\n", key, (long long)(time(NULL) - 31) * 1000),
+		0600);
 	put_cli(desk, "bin/docker", "exit 9"); /* another key, too: nothing is held against another program */
 	assert_says(not_found(desk), "(status 9)");
 	assert_true(calls(desk) > asked);
@@ -842,9 +888,12 @@ a_pull_says_why_it_failed(void **state)
 	struct kr_runtime runtime = docker_of(desk);
 	struct kr_error err = { 0 };
 
-	put_cli(desk, "bin/docker", "test \"$1\" = pull || exit 9; echo layer; echo 'Error response from daemon: pull access denied' >&2; exit 1");
+	put_cli(desk, "bin/docker",
+		"test \"$1\" = pull || exit 9; echo layer; echo 'Error response from daemon: pull access denied' "
+		">&2; exit 1");
 	assert_int_equal(kr_image_pull(&desk->arena, &runtime, "far.example/x", -1, 20000, &err), -1);
-	assert_says(err, "pulling the image 'far.example/x': 'docker pull' failed (status 1): Error response from daemon: pull access");
+	assert_says(err, "pulling the image 'far.example/x': 'docker pull' failed (status 1): Error response "
+					 "from daemon: pull access");
 	put_cli(desk, "bin/docker", "exec sleep 60");
 	assert_int_equal(kr_image_pull(&desk->arena, &runtime, "x", -1, 500, &err), -1);
 	assert_int_equal(err.code, KR_E_WALL);
@@ -875,7 +924,7 @@ only_dead_sessions_of_this_home_are_swept_CTR_05(void **state)
 	} there[] = {
 		{ "kraft-dead", "dead", true, "" },
 		{ "kraft-dea1", "dea1", true, "" },
-		{ "kraft-aaaa", "aaaa", true, "" }, /* alive */
+		{ "kraft-aaaa", "aaaa", true, "" },  /* alive */
 		{ "kraft-bbbb", "bbbb", true, "/" }, /* another home */
 		{ "kraft-cccc", "cccc", false, "" },
 		{ "kraft-eeee", "ffff", true, "" },
@@ -883,8 +932,8 @@ only_dead_sessions_of_this_home_are_swept_CTR_05(void **state)
 		{ "kraft-x;y", "x;y", true, "" },
 		{ "kraft-", "", true, "" },
 	};
-	static const char *const folders[] = { "run/sandbox-client", "run/sandbox-client/kraft-dead", "run/sandbox-client/kraft-aaaa",
-		"run/sandbox-client/mine" };
+	static const char *const folders[] = { "run/sandbox-client", "run/sandbox-client/kraft-dead",
+		"run/sandbox-client/kraft-aaaa", "run/sandbox-client/mine" };
 
 	for (size_t i = 0; i < KR_COUNT(folders); i++)
 		assert_int_equal(mkdir(at(desk, folders[i]), 0700), 0);
@@ -892,7 +941,9 @@ only_dead_sessions_of_this_home_are_swept_CTR_05(void **state)
 		kr_buf_addf(&ps, "{\"name\":\"%s\",\"home\":\"%s%s\",\"session\":\"%s\"}\n", there[i].name,
 			there[i].is_ours ? desk->top : "", there[i].more, there[i].session);
 	put(desk, "ps.json", ps.data, 0644);
-	put_cli(desk, "bin/docker", "case $1 in ps) cat ps.json;; rm) echo \"$*\" >>removed; test \"$4\" != kraft-dea1 || { echo 'Error: No such container: x' >&2; exit 1; };; esac");
+	put_cli(desk, "bin/docker",
+		"case $1 in ps) cat ps.json;; rm) echo \"$*\" >>removed; test \"$4\" != kraft-dea1 || { echo 'Error: "
+		"No such container: x' >&2; exit 1; };; esac");
 	assert_int_equal(kr_container_sweep(&desk->arena, &runtime, &desk->host, is_alive, living, &err), 2);
 	assert_int_equal(kr_file_read_at(AT_FDCWD, at(desk, "removed"), &bytes, NULL), 0);
 	assert_string_equal(bytes.data, "rm --force --volumes kraft-dead\nrm --force --volumes kraft-dea1\n");
@@ -914,11 +965,16 @@ a_runtime_that_fails_removes_nothing(void **state)
 	assert_int_equal(kr_container_sweep(&desk->arena, &runtime, &desk->host, is_alive, living, &err), -1);
 	assert_says(err, "looking for containers that dead sessions left: 'docker ps' failed");
 	assert_int_equal(access(at(desk, "run/sandbox-client/kraft-dead"), F_OK), 0);
-	put(desk, "ps.json", kr_arena_printf(&desk->arena, "{\"name\":\"kraft-dead\",\"home\":\"%s\",\"session\":\"dead\"}\n", desk->top), 0644);
-	put_cli(desk, "bin/docker", "case $1 in ps) cat ps.json;; rm) echo 'device or resource busy' >&2; exit 1;; esac");
+	put(desk, "ps.json",
+		kr_arena_printf(
+			&desk->arena, "{\"name\":\"kraft-dead\",\"home\":\"%s\",\"session\":\"dead\"}\n", desk->top),
+		0644);
+	put_cli(desk, "bin/docker",
+		"case $1 in ps) cat ps.json;; rm) echo 'device or resource busy' >&2; exit 1;; esac");
 	assert_int_equal(kr_container_sweep(&desk->arena, &runtime, &desk->host, is_alive, living, &err), -1);
 	assert_says(err, "removing the container 'kraft-dead'");
-	assert_int_equal(access(at(desk, "run/sandbox-client/kraft-dead"), F_OK), 0); /* its cid is still needed */
+	assert_int_equal(
+		access(at(desk, "run/sandbox-client/kraft-dead"), F_OK), 0); /* its cid is still needed */
 	assert_int_equal(kr_container_remove(&desk->arena, &runtime, "--all", &err), -1);
 	assert_int_equal(err.code, KR_E_REFUSED);
 }
@@ -935,7 +991,8 @@ of_a_ca_only_certificates_are_taken(void **state)
 		const char *text, *taken;
 	} cases[] = {
 		{ CERTIFICATE, CERTIFICATE },
-		{ "a comment\r\n-----BEGIN CERTIFICATE-----\r\nMIIB+z==\r\n-----END CERTIFICATE-----  \r\n" KEY CERTIFICATE,
+		{ "a comment\r\n-----BEGIN CERTIFICATE-----\r\nMIIB+z==\r\n-----END CERTIFICATE-----  \r\n" KEY
+				CERTIFICATE,
 			CERTIFICATE CERTIFICATE },
 		{ "-----BEGIN CERTIFICATE-----\nMIIB+z==\n-----END CERTIFICATE-----", CERTIFICATE },
 		{ KEY, "" },
@@ -977,7 +1034,8 @@ a_ca_that_cannot_be_used_stops_or_is_ignored(void **state)
 	assert_string_equal(ca.pem, CERTIFICATE);
 	assert_int_equal(ca.pem_len, strlen(CERTIFICATE));
 	{
-		const char *const bad[] = { "relative.pem", at(desk, "absent"), at(desk, "run"), at(desk, "key.pem"), "/dev/null" };
+		const char *const bad[] = { "relative.pem", at(desk, "absent"), at(desk, "run"), at(desk, "key.pem"),
+			"/dev/null" };
 
 		for (size_t i = 0; i < KR_COUNT(bad); i++) {
 			desk->file.ca_bundle = NULL;

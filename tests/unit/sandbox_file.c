@@ -19,13 +19,14 @@ good_files_are_read_whole(void **state)
 	} cases[] = {
 		{ "", "-", "-", "-", "", KR_SELINUX_AUTO },
 		{ "null\n", "-", "-", "-", "", KR_SELINUX_AUTO },
-		{ "cli: null\nca_bundle: null\nrelay_image: null\ncredentials: {}\n", "-", "-", "-", "", KR_SELINUX_AUTO },
+		{ "cli: null\nca_bundle: null\nrelay_image: null\ncredentials: {}\n", "-", "-", "-", "",
+			KR_SELINUX_AUTO },
 		{ "cli: podman\nselinux: relabel\n", "podman", "-", "-", "", KR_SELINUX_RELABEL },
 		{ "cli: /opt//x/./docker\nselinux: disable\n", "/opt/x/docker", "-", "-", "", KR_SELINUX_DISABLE },
-		{ "cli: docker\nselinux: auto\nca_bundle: /etc/./ca.pem\nrelay_image: far.example/relay@sha256:0\n", "docker",
-			"/etc/ca.pem", "far.example/relay@sha256:0", "", KR_SELINUX_AUTO },
-		{ "credentials:\n  github: GH_TOKEN\n  \"an other\": _x1\n", "-", "-", "-", "github=GH_TOKEN an other=_x1 ",
-			KR_SELINUX_AUTO },
+		{ "cli: docker\nselinux: auto\nca_bundle: /etc/./ca.pem\nrelay_image: far.example/relay@sha256:0\n",
+			"docker", "/etc/ca.pem", "far.example/relay@sha256:0", "", KR_SELINUX_AUTO },
+		{ "credentials:\n  github: GH_TOKEN\n  \"an other\": _x1\n", "-", "-", "-",
+			"github=GH_TOKEN an other=_x1 ", KR_SELINUX_AUTO },
 	};
 
 	(void)state;
@@ -35,7 +36,8 @@ good_files_are_read_whole(void **state)
 		struct kr_error err = { 0 };
 		struct kr_sandbox_file got;
 
-		if (kr_sandbox_file_parse(&arena, &places, "s.yaml", cases[i].text, strlen(cases[i].text), &got, &err) < 0)
+		if (kr_sandbox_file_parse(
+				&arena, &places, "s.yaml", cases[i].text, strlen(cases[i].text), &got, &err) < 0)
 			fail_msg("%s: %s", cases[i].text, err.message);
 		for (size_t k = 0; k < got.credential_count; k++)
 			kr_buf_addf(&words, "%s=%s ", got.credentials[k].service, got.credentials[k].variable);
@@ -58,22 +60,25 @@ a_mistake_is_refused_with_its_place(void **state)
 		unsigned line, column;
 	} cases[] = {
 		{ "clii: docker\n", "unknown key 'clii' in the file", "did you mean 'cli'?", 1, 1 },
-		{ "cli: nerdctl\n", "'nerdctl' of 'cli' is neither docker nor podman nor an absolute path", "docker, podman or", 1,
-			6 },
+		{ "cli: nerdctl\n", "'nerdctl' of 'cli' is neither docker nor podman nor an absolute path",
+			"docker, podman or", 1, 6 },
 		{ "cli: bin/docker\n", "is neither docker nor podman", "", 1, 6 },
 		{ "cli: ~/bin/docker\n", "is neither docker nor podman", "", 1, 6 },
 		{ "cli: ''\n", "is neither docker nor podman", "", 1, 6 },
 		{ "cli: [docker]\n", "'cli' must be a string", "", 1, 6 },
-		{ "cli: /home/you/.kraft/run/worktrees/i/docker\n", "lies where workers write", "outside of any sandbox", 1, 6 },
-		{ "selinux: off\n", "'off' of 'selinux' is none of auto, relabel and disable", "relabel or disable", 1, 10 },
+		{ "cli: /home/you/.kraft/run/worktrees/i/docker\n", "lies where workers write",
+			"outside of any sandbox", 1, 6 },
+		{ "selinux: off\n", "'off' of 'selinux' is none of auto, relabel and disable", "relabel or disable",
+			1, 10 },
 		{ "selinux: null\n", "'selinux' must be a string", "", 1, 10 },
 		{ "ca_bundle: ca.pem\n", "'ca.pem' of 'ca_bundle' is not an absolute path", "", 1, 12 },
-		{ "ca_bundle: /home/you/.kraft/config/../run/x.pem\n", "lies where workers write", "every worker would trust it", 1,
-			12 },
+		{ "ca_bundle: /home/you/.kraft/config/../run/x.pem\n", "lies where workers write",
+			"every worker would trust it", 1, 12 },
 		{ "relay_image: ''\n", "'' of 'relay_image' is empty", "no relay container", 1, 14 },
 		{ "credentials: [x]\n", "'credentials' must be a mapping", "", 1, 14 },
 		{ "credentials:\n  github: 3\n", "'github' must be a string", "", 2, 11 },
-		{ "credentials:\n  github: ghp-secret\n", "is not the name of a variable", "never the secret", 2, 11 },
+		{ "credentials:\n  github: ghp-secret\n", "is not the name of a variable", "never the secret", 2,
+			11 },
 		{ "credentials:\n  '': X\n", "a key must be text", "", 2, 3 },
 		{ "- x\n", "the file must be a mapping", "'cli: docker'", 1, 1 },
 		{ "cli: docker\ncli: podman\n", "'cli'", "", 2, 1 },
@@ -85,8 +90,9 @@ a_mistake_is_refused_with_its_place(void **state)
 		struct kr_sandbox_file got = { .credential_count = 77 };
 		struct kr_error err = { 0 };
 
-		assert_int_equal(
-			kr_sandbox_file_parse(&arena, &places, "s.yaml", cases[i].text, strlen(cases[i].text), &got, &err), -1);
+		assert_int_equal(kr_sandbox_file_parse(
+							 &arena, &places, "s.yaml", cases[i].text, strlen(cases[i].text), &got, &err),
+			-1);
 		if (!strstr(err.message, cases[i].message) || !strstr(err.hint, cases[i].hint))
 			fail_msg("%s: %s (%s)", cases[i].text, err.message, err.hint);
 		assert_int_equal(err.code, KR_E_CONFIG);
