@@ -184,7 +184,8 @@ kernel_rules(struct kr_arena *arena)
 	return rules;
 }
 
-/* kind: docker. The runtime is asked and nothing is fetched; one that does not answer leaves the image unknown, no more. */
+/* kind: docker. The runtime is asked and nothing is fetched; one that does not answer leaves the image
+ * unknown, no more. */
 static int
 look_at_container(struct explain *e, struct kr_error *err)
 {
@@ -198,17 +199,21 @@ look_at_container(struct explain *e, struct kr_error *err)
 	}
 	if (result < 0) {
 		c->plan = (struct kr_plan_container){
-			.runtime = c->has_runtime ? c->runtime.name : "a runtime that does not answer", .image = c->image.name
+			.runtime = c->has_runtime ? c->runtime.name : "a runtime that does not answer",
+			.image = c->image.name,
+			.entrypoint = &c->image.entrypoint, /* nothing is known of either */
+			.image_env = &c->image.env,
 		};
 		e->remark = kr_arena_printf(
 			e->arena, "what is in the image '%s' cannot be told: %s", c->image.name, why.message);
 	} else if (!c->image.id)
-		e->remark = kr_arena_printf(e->arena, "the image '%s' is not here yet; the first run fetches it", c->image.name);
+		e->remark = kr_arena_printf(
+			e->arena, "the image '%s' is not here yet; the first run fetches it", c->image.name);
 	if (c->is_enforced) {
 		struct kr_strs *walls = kr_arena_new(e->arena, struct kr_strs);
 
-		kr_container_walls(e->arena, &c->runtime, &e->request.repo->sandbox, c->file.selinux, (unsigned)geteuid(),
-			(unsigned)getegid(), walls);
+		kr_container_walls(e->arena, &c->runtime, &e->request.repo->sandbox, c->file.selinux,
+			(unsigned)geteuid(), (unsigned)getegid(), walls);
 		c->plan.walls = walls;
 	}
 	if (c->ca.path)
