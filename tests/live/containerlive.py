@@ -23,13 +23,6 @@ class Box(Served):
         shutil.copy2(PROBE, self.repo + "/probe")
         self.own("add", "probe")
         self.own("commit", "-qm", "a probe")
-        self.ask_first()
-
-    def ask_first(self):
-        """kraft waits ten seconds for a runtime's first answer, which a machine full of tests can take; then thirty."""
-        for _ in range(3):
-            if "gives no answer" not in self.kraft("explain", "--", "true").err:
-                return
 
     def containers(self):
         return self.runtime.containers(self.kraft_home)

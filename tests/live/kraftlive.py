@@ -279,18 +279,14 @@ class Home:
             self.make_repo(self.repo)
         self.configure(**entry)
         self._worktree = None
-        if self.runtime:
-            for name, answer in self._answers.get(self.runtime.name, {}).items():
-                write(os.path.join(self.run_dir, "cache", name), answer, 0o600)
+        self._is_asked = not self.runtime
 
-    _answers = {}  # by runtime: what a kraft of this program has learned of it, which takes its CLI seconds on a busy machine
-
-    def _keep_answers(self):
-        cache = os.path.join(self.run_dir, "cache")
-        if self.runtime and self.runtime.name not in self._answers and os.path.isdir(cache):
-            found = {n: read(os.path.join(cache, n)) for n in os.listdir(cache) if re.fullmatch(r"runtime-[0-9a-f]{16}", n)}
-            if found:
-                self._answers[self.runtime.name] = found
+    def _ask_first(self):
+        """kraft waits ten seconds for a runtime's first answer, which a machine full of tests can take; then thirty."""
+        self._is_asked = True
+        for _ in range(3):
+            if "gives no answer" not in self.kraft("explain", "--", "true").err:
+                return
 
     def make_repo(self, path, files=None):
         os.makedirs(path, exist_ok=True)
@@ -349,6 +345,8 @@ class Home:
     def kraft(self, *words, env=None, cwd=None, stdin=b"", timeout=120, before=(), preexec=None, popen=False,
               raw_env=None, **more):
         """Runs kraft. `before`: words in front of it, a program that changes something and executes the rest."""
+        if not self._is_asked and os.path.isdir(self.repo):
+            self._ask_first()
         argv = list(before) + [KRAFT] + list(words)
         options = dict(env=raw_env if raw_env is not None else self.env(**(env or {})), cwd=cwd or self.repo,
                        preexec_fn=preexec, **more)
@@ -365,7 +363,6 @@ class Home:
             process.kill()
             out, err = process.communicate()
             raise Failed("kraft %s hangs (%d s): %r" % (words, timeout, Result(process.returncode, out, err)))
-        self._keep_answers()
         return Result(process.returncode, out, err, time.monotonic() - start)
 
     def run(self, *command, options=(), **more):
