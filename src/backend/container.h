@@ -76,7 +76,8 @@ struct kr_image {
 /* What is here under this name now. Not here: 0, id NULL. */
 int kr_image_look(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_image *out,
 	struct kr_error *err);
-/* CTR-13: fetches it; what the CLI says goes to stderr_fd (-1: nowhere). */
+/* CTR-13: fetches it. Where stderr_fd is a terminal the CLI shows its own progress there, and podman its reasons; else they
+ * are in the error. */
 int kr_image_pull(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, int stderr_fd, int64_t limit_ms,
 	struct kr_error *err);
 

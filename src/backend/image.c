@@ -71,12 +71,12 @@ kr_image_pull(struct kr_arena *arena, const struct kr_runtime *runtime, const ch
 {
 	const char *const shown[] = { "pull", "--", name, NULL }, *const quiet[] = { "pull", "--quiet", "--",
 		name, NULL };
-	bool is_podman = runtime->kind == KR_RUNTIME_PODMAN;
+	bool is_podman = runtime->kind == KR_RUNTIME_PODMAN, is_shown = stderr_fd > 0 && isatty(stderr_fd);
 	kr_auto_buf struct kr_buf rest = KR_BUF(KR_RUNTIME_TEXT_BYTES);
-	const struct kr_runtime_ask ask = { .argv = stderr_fd > 0 ? shown : quiet,
+	const struct kr_runtime_ask ask = { .argv = is_shown ? shown : quiet,
 		.environment = environment_of(arena, runtime),
-		.stdout_fd = stderr_fd > 0 && !is_podman ? stderr_fd : 0,
-		.stderr_fd = stderr_fd > 0 && is_podman ? stderr_fd : 0,
+		.stdout_fd = is_shown && !is_podman ? stderr_fd : 0,
+		.stderr_fd = is_shown && is_podman ? stderr_fd : 0,
 		.limit_ms = limit_ms };
 	int status = kr_runtime_ask(arena, runtime, &ask, &rest, err);
 
