@@ -12,6 +12,8 @@ class Desk(Box):
     def __init__(self, runtime, **more):
         super().__init__(runtime, **more)
         self.policy(auto_escalate_stuck=False)
+        # A busy machine's runtime may answer later than an item waits: asked once, kraft knows it.
+        wait_for(lambda: self.run("true").code == 0, 100, 1)
 
     def data(self, item, kind):
         return [e["data"] for e in self.events_of(item) if e["type"] == kind]
