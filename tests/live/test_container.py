@@ -208,6 +208,7 @@ def _(t, runtime):
     t.works(other.empty(), "until it is ended itself", other.containers())
     # As a launch that was killed between the making of its container and its start leaves it.
     session = os.path.basename(home.session_folders()[-1])
+    os.makedirs("%s/sandbox-client/kraft-%s" % (home.run_dir, session), 0o700)
     aside = mark()
     runtime.call("create", "--name", "kraft-" + session, "--label", "kraft.home=" + home.kraft_home, "--label", "kraft.session=" + session, "--network", "none", home.image, "true")
     runtime.call("create", "--name", aside, "--label", "kraft.home=" + home.kraft_home + "2", "--label", "kraft.session=" + session, "--network", "none", home.image, "true")
