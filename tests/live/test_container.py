@@ -379,7 +379,7 @@ def _(t, runtime):
     t.attack(result.out == "--privileged|-v|/:/host|{{.ID}}|a b|$HOME|\n|é|", "words of the command", result)
     refused_ids = [home.run("true", options=["--item", i]) for i in ("--privileged", "{{.Id}}", "a/../b", "a b", "A;b", "x" * 300)]
     t.attack(all(r.code != 0 and "kraft: " in r.err for r in refused_ids), "an item's id that is none", refused_ids)
-    item = home.create("--volume=/:/host {{.Config.Env}} $(id)", worker="echo ran >ran; git add ran; git commit -qm ran")
+    item = home.create("{{.Config.Env}} --volume=/:/host $(id)", worker="echo ran >ran; git add ran; git commit -qm ran")
     home.kraft("item", "start", item)
     t.works(home.rev("kraft/%s:ran" % item) is not None, "an item whose title looks like an option runs", home.show(item))
     home.configure(env={"A,B": "x"})
@@ -448,7 +448,7 @@ def _(t, runtime):
     mine = user.sh("id -u; pwd; ls -d /data")
     t.works(mine.lines[0] == str(os.getuid()) and mine.lines[1] == user.worktree, "a USER and WORKDIR of the image's are not ours", mine)
     written = user.sh("echo x >/data/x; ls -d /data")
-    t.attack(written.out == "/data\n" and "Read-only" in written.err, "its VOLUME is no place to write in", written)
+    t.attack(written.out == "/data\n" and re.search("Read-only|Permission denied", written.err), "its VOLUME is no place to write in", written)
     t.works(user.empty(), "nothing is left")
     volumes = runtime.call("volume", "ls", "--format", "{{.Name}}")[1].split()
     user.ok("true")
