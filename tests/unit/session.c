@@ -651,6 +651,45 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 	close(alive);
 }
 
+static void
+make_client(struct folder *f, int number)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "sandbox-client/kraft-%016x", (unsigned)number);
+	assert_int_equal(mkdirat(f->fd, name, 0700), 0);
+}
+
+/* Another home's sessions have no trace here, and nobody's container is ended for that. */
+static void
+a_dead_sessions_client_tells_of_its_container_CTR_05(void **state)
+{
+	struct folder *f = *state;
+	int alive, gone;
+
+	assert_false(kr_session_left_client(f->path));
+	assert_int_equal(mkdirat(f->fd, "sessions", 0700), 0);
+	assert_int_equal(mkdirat(f->fd, "sandbox-client", 0700), 0);
+	make_session(f, "", 1, true, &alive);
+	make_session(f, "", 2, false, &gone);
+	make_client(f, 1);
+	assert_int_equal(mkdirat(f->fd, "sandbox-client/other", 0700), 0);
+	assert_false(kr_session_left_client(f->path));
+	assert_false(kr_session_is_over(f->path, "0000000000000001"));
+	assert_true(kr_session_is_over(f->path, "0000000000000002"));
+	assert_false(kr_session_is_over(f->path, "0000000000000003"));
+	assert_false(kr_session_is_over(f->path, "../sessions"));
+	make_client(f, 3); /* its folder is gone */
+	assert_true(kr_session_is_over(f->path, "0000000000000003"));
+	assert_true(kr_session_left_client(f->path));
+	assert_int_equal(unlinkat(f->fd, "sandbox-client/kraft-0000000000000003", AT_REMOVEDIR), 0);
+	assert_false(kr_session_left_client(f->path));
+	make_client(f, 2);
+	assert_true(kr_session_left_client(f->path));
+	close(alive);
+	assert_true(kr_session_is_over(f->path, "0000000000000001"));
+}
+
 /* ---- the relay: a child plays launcher, init and command ---- */
 
 struct play {
@@ -1243,6 +1282,7 @@ main(void)
 		IN_FOLDER(facts_tell_running_from_lost_and_ended),
 		IN_FOLDER(a_list_of_sessions_is_sorted_and_filtered),
 		IN_FOLDER(a_sweep_leaves_the_living_and_the_newest),
+		IN_FOLDER(a_dead_sessions_client_tells_of_its_container_CTR_05),
 		IN_FOLDER(streams_are_carried_apart_and_end),
 		IN_FOLDER(what_is_left_of_a_file_is_put_back),
 		IN_FOLDER(a_grandchild_that_keeps_stdout_does_not_delay_the_end),
