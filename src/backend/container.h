@@ -71,6 +71,7 @@ struct kr_image {
 	const char *id;            /* NULL: it is not here yet */
 	struct kr_strs entrypoint; /* words; none: the command is started itself */
 	struct kr_strs env;        /* "NAME=value" */
+	struct kr_strs volumes;    /* its VOLUMEs, clean absolute paths, sorted */
 	const char *architecture;  /* as the runtime writes it: "amd64", "arm64" */
 };
 /* What is here under this name now. Not here: 0, id NULL. */

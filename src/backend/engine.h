@@ -9,6 +9,7 @@ enum {
 	KR_RUNTIME_TEXT_BYTES = 4 << 20, /* what a runtime may say about itself, an image, or its containers */
 	KR_IMAGE_WORDS = 256,            /* of an entry point */
 	KR_IMAGE_VARIABLES = 1024,
+	KR_IMAGE_VOLUMES = 64,
 	KR_IMAGE_BYTES = 128 << 10, /* of the words and variables of an image together */
 };
 

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "backend/engine.h"
+#include "base/path.h"
 #include "base/text.h"
 
 static void
@@ -333,6 +334,35 @@ keep_variables(struct kr_arena *arena, struct kr_strs *list)
 	*list = kept;
 }
 
+static int
+by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The keys of an object. */
+static int
+read_volumes(struct kr_arena *arena, json_t *volumes, struct kr_strs *out, struct kr_error *err)
+{
+	static const char what[] = "the answer to 'image inspect'";
+	const char *name;
+	json_t *value;
+
+	if (json_object_size(volumes) > KR_IMAGE_VOLUMES || (volumes && !json_is_null(volumes) && !json_is_object(volumes)))
+		return odd(err, what, "Config.Volumes");
+	json_object_foreach(volumes, name, value) {
+		const char *path = name[0] == '/' ? kr_path_clean(arena, name) : NULL;
+
+		if (!path || !path[1])
+			return odd(err, what, "Config.Volumes");
+		if (!kr_strs_has(out, path))
+			kr_strs_add(arena, out, path);
+	}
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), by_text);
+	return 0;
+}
+
 int
 kr_image_read(struct kr_arena *arena, const char *json, size_t n, struct kr_image *out, struct kr_error *err)
 {
@@ -357,7 +387,8 @@ kr_image_read(struct kr_arena *arena, const char *json, size_t n, struct kr_imag
 	if (read_words(arena, json_object_get(config, "Entrypoint"), "Config.Entrypoint", KR_IMAGE_WORDS, &bytes,
 			&read, &read.entrypoint, err) < 0 ||
 		read_words(arena, json_object_get(config, "Env"), "Config.Env", KR_IMAGE_VARIABLES, &bytes, &read,
-			&read.env, err) < 0)
+			&read.env, err) < 0 ||
+		read_volumes(arena, json_object_get(config, "Volumes"), &read.volumes, err) < 0)
 		return -1;
 	keep_variables(arena, &read.env);
 	*out = read;

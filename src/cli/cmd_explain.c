@@ -203,6 +203,7 @@ look_at_container(struct explain *e, struct kr_error *err)
 			.image = c->image.name,
 			.entrypoint = &c->image.entrypoint, /* nothing is known of either */
 			.image_env = &c->image.env,
+			.volumes = &c->image.volumes,
 		};
 		e->remark = kr_arena_printf(
 			e->arena, "what is in the image '%s' cannot be told: %s", c->image.name, why.message);

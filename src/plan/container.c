@@ -9,6 +9,8 @@
 
 enum { RUN_BYTES = 64 << 20, RUN_INODES = 65536, FRESH_MOST = 4 };
 
+static const struct kr_strs none;
+
 bool
 kr_plan_has_open_network(const struct kr_request *request)
 {
@@ -19,9 +21,15 @@ kr_plan_has_open_network(const struct kr_request *request)
 static const struct kr_strs *
 entrypoint_of(const struct kr_plan_container *container)
 {
-	static const struct kr_strs none;
-
 	return container->entrypoint ? container->entrypoint : &none;
+}
+
+static const struct kr_strs *
+volumes_of(const struct kr_build *b)
+{
+	const struct kr_strs *volumes = b->request->container->volumes;
+
+	return volumes ? volumes : &none;
 }
 
 /* ---- what is refused ---- */
@@ -59,6 +67,25 @@ check_entrypoint(const struct kr_plan_container *container, struct kr_error *err
 		container->image);
 	return kr_hint(
 		err, "build the image with an absolute path, or a plain name, as the first word of its ENTRYPOINT");
+}
+
+/* Its mount point would be made in a directory of the host. */
+static int
+check_volumes(const struct kr_build *b, struct kr_error *err)
+{
+	const struct kr_strs *volumes = volumes_of(b);
+
+	for (size_t i = 0; i < volumes->n * b->show_count; i++) {
+		const char *path = volumes->v[i / b->show_count];
+		const struct kr_show *show = &b->shows[i % b->show_count];
+
+		if (strcmp(path, show->path) == 0 || !kr_path_is_within(path, show->path))
+			continue;
+		kr_fail(err, KR_E_UNSUPPORTED, "the volume '%s' of the image '%s' lies in '%s', which is shown inside", path,
+			b->request->container->image, show->path);
+		return kr_hint(err, "build the image without that VOLUME, or set KRAFT_HOME to another directory");
+	}
+	return 0;
 }
 
 /* ---- the command ---- */
@@ -127,16 +154,46 @@ step_fresh(struct kr_build *b)
 						 .inodes = KR_SHM_INODES, .because = "shared memory, gone with the session" });
 }
 
+static bool
+has_place(const struct kr_build *b, const char *path)
+{
+	for (size_t i = 0; i < b->plan->step_count; i++)
+		if (strcmp(b->plan->steps[i].path, path) == 0)
+			return true;
+	for (size_t i = 0; i < b->show_count; i++)
+		if (strcmp(b->shows[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* Left alone, the runtime makes a directory of the host's disk for each, writable and without a limit. */
+static void
+step_volumes(struct kr_build *b)
+{
+	const struct kr_strs *volumes = volumes_of(b);
+
+	for (size_t i = 0; i < volumes->n; i++) {
+		if (has_place(b, volumes->v[i]))
+			continue;
+		kr_build_step(b, (struct kr_step){ KR_STEP_TMPFS, .path = volumes->v[i], .size_bytes = RUN_BYTES,
+							 .inodes = RUN_INODES, .because = "a volume of the image's, gone with the session" });
+	}
+}
+
 static void
 make_steps(struct kr_build *b)
 {
-	size_t most = 3 * b->show_count + FRESH_MOST + 1;
+	const struct kr_strs *volumes = volumes_of(b);
+	size_t most = (3 + 2 * volumes->n) * b->show_count + FRESH_MOST + volumes->n + 1;
 
 	b->plan->steps = kr_arena_alloc(b->arena, most * sizeof(*b->plan->steps));
 	step_fresh(b);
+	step_volumes(b);
 	kr_build_step_sealed(b, "/tmp");
 	kr_build_step_sealed(b, "/var/tmp");
 	kr_build_step_sealed(b, "/run");
+	for (size_t i = 0; i < volumes->n; i++)
+		kr_build_step_sealed(b, volumes->v[i]);
 	kr_build_step_shows(b);
 	kr_build_step_no_git(b);
 	kr_build_step_seals(b);
@@ -167,7 +224,7 @@ kr_build_container(struct kr_build *b, struct kr_error *err)
 	if (c->ca_bundle)
 		kr_build_show_own(
 			b, KR_CA_BUNDLE, c->ca_bundle, false, "the image's certificates, and the extra one");
-	if (check_places(b, err) < 0 || check_entrypoint(c, err) < 0)
+	if (check_places(b, err) < 0 || check_entrypoint(c, err) < 0 || check_volumes(b, err) < 0)
 		return -1;
 	kr_build_merge(b);
 	make_steps(b);

@@ -71,6 +71,7 @@ describe(struct kr_run_container *c)
 		.image_id = c->image.id,
 		.entrypoint = &c->image.entrypoint,
 		.image_env = &c->image.env,
+		.volumes = &c->image.volumes,
 		.is_machine = c->runtime.is_machine,
 	};
 }

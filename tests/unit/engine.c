@@ -232,6 +232,12 @@ an_image_is_read_from_both_and_bounded(void **state)
 		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"\",\"Config\":{\"Entrypoint\":null,\"Env\":null}}", "",
 			NULL },
 		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\"}", "", NULL },
+		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":{\"Volumes\":{\"/z\":{},\"/a//b/\":{},\"/a/b\":{}}}}",
+			"</a/b></z>", NULL },
+		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":{\"Volumes\":{\"data\":{}}}}", NULL,
+			"'Config.Volumes'" },
+		{ "{\"Id\":\"" HEX64 "\",\"Architecture\":\"x\",\"Config\":{\"Volumes\":{\"/..\":{}}}}", NULL,
+			"'Config.Volumes'" },
 		{ "[]", NULL, "'Id'" },
 		{ "[{},{}]", NULL, "'Id'" },
 		{ "{\"Id\":\"" HEX64 "0\",\"Architecture\":\"x\"}", NULL, "'Id'" },
@@ -263,6 +269,8 @@ an_image_is_read_from_both_and_bounded(void **state)
 			kr_buf_addf(&words, "%s|", got.entrypoint.v[k]);
 		for (size_t k = 0; k < got.env.n; k++)
 			kr_buf_addf(&words, "%s ", got.env.v[k]);
+		for (size_t k = 0; k < got.volumes.n; k++)
+			kr_buf_addf(&words, "<%s>", got.volumes.v[k]);
 		assert_string_equal(words.data ? words.data : "", cases[i].words);
 		assert_string_equal(got.name, "it");
 	}

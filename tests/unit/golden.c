@@ -330,6 +330,8 @@ container_of(struct golden *g, json_t *json)
 		kr_strs_add(&g->arena, &image->entrypoint, kr_arena_dup(&g->arena, json_string_value(word)));
 	json_array_foreach(json_object_get(json, "env"), i, word)
 		kr_strs_add(&g->arena, &image->env, kr_arena_dup(&g->arena, json_string_value(word)));
+	json_array_foreach(json_object_get(json, "volumes"), i, word)
+		kr_strs_add(&g->arena, &image->volumes, kr_arena_dup(&g->arena, json_string_value(word)));
 	for (size_t r = KR_COUNT(runtimes); r-- > 0;)
 		if (is_wanted(json_object_get(json, "runtimes"), runtimes[r].file))
 			runtime = runtimes[r].runtime;
@@ -340,6 +342,7 @@ container_of(struct golden *g, json_t *json)
 		.image_id = image->id,
 		.entrypoint = &image->entrypoint,
 		.image_env = &image->env,
+		.volumes = &image->volumes,
 		.ca_bundle = string_of(g, json, "ca_bundle", NULL),
 		.walls = &g->walls };
 	return &g->container;
