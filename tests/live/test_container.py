@@ -447,8 +447,11 @@ def _(t, runtime):
     user = Box(runtime, image="user")
     mine = user.sh("id -u; pwd; ls -d /data")
     t.works(mine.lines[0] == str(os.getuid()) and mine.lines[1] == user.worktree, "a USER and WORKDIR of the image's are not ours", mine)
-    written = user.sh("echo x >/data/x; ls -d /data")
-    t.attack(written.out == "/data\n" and re.search("Read-only|Permission denied", written.err), "its VOLUME is no place to write in", written)
+    written = user.sh("stat -f -c %T /data; head -c 100000000 /dev/zero >/data/x; stat -c %s /data/x")
+    t.attack(written.lines[0] == "tmpfs" and "No space left" in written.err and int(written.lines[1]) < 100000000,
+             "FS-20: its VOLUME is memory with a limit, and nothing of the host's disk", written)
+    again = user.sh("ls /data")
+    t.attack(again.out == "" and again.code == 0, "the next session finds it empty", again)
     t.works(user.empty(), "nothing is left")
     volumes = runtime.call("volume", "ls", "--format", "{{.Name}}")[1].split()
     user.ok("true")
