@@ -101,17 +101,19 @@ int
 kr_work_may_go_on(const struct kr_work_view *v, struct kr_error *err)
 {
 	const char *id = v->row.id;
+	/* A host that was killed before it had said so is not there to be waited for: the next one says it. */
+	const bool is_told = kr_work_is(&v->row, KR_STATUS_NEEDS_HUMAN);
 
 	if (kr_work_has_ended(&v->row))
 		return kr_fail(err, KR_E_REFUSED, "item '%s' is %s", id, v->row.status);
-	if (v->next.kind == KR_NEXT_GATE && strcmp(v->row.status, kr_status_name(KR_STATUS_NEEDS_HUMAN)) == 0) {
+	if (v->next.kind == KR_NEXT_GATE && is_told) {
 		kr_fail(
 			err, KR_E_REFUSED, "item '%s' waits for you at gate '%s'", id, v->chain.nodes[v->next.node].id);
 		return kr_hint(err,
 			"'kraft view diff %s' shows it; 'kraft item approve %s' or 'kraft item reject %s --note ...'", id,
 			id, id);
 	}
-	if (v->next.kind == KR_NEXT_STOP) {
+	if (v->next.kind == KR_NEXT_STOP && is_told) {
 		kr_fail(err, KR_E_REFUSED, "item '%s' stopped at '%s': %s", id, v->next.path, v->row.reason);
 		return kr_hint(err, "'kraft item retry %s' tries again, 'kraft item skip %s' goes past it", id, id);
 	}

@@ -277,5 +277,32 @@ def _(t):
     t.works(not failures(done), "the lives", *failures(done))
 
 
+def untold(step):
+    """The host killed at this step of a task that fails; then another one."""
+    home = Ward(agent="exit 3")
+    home.file()
+    item = home.the_item()
+    home.kraft("item", "start", item, env=home.fault(step))
+    home.was_hit(step)
+    home.nobody("killed at " + step)
+    before = home.status(item)
+    if before[2]:
+        raise Failed("somebody was told before: %r" % (before,))
+    started = home.kraft("item", "start", item)
+    if started.code != 1 or home.status(item)[0] != "failed" or "exit code 3" not in home.show(item)["reason"]:
+        raise Failed("killed at %s: nobody is told: %r %r" % (step, started, home.show(item)))
+    again = home.kraft("item", "start", item)
+    if again.code == 0 or "stopped at" not in again.err:
+        raise Failed("and once told it waits for a person: %r" % again)
+    return home.hits
+
+
+@promise("ITM-06 LIFE-01", "the host killed when its task's failure is recorded and nobody was told: the next one tells it")
+def _(t):
+    need_points(t)
+    done = each(untold, ["mark_written"])
+    t.works(not failures(done), "the failure is told", *failures(done))
+
+
 if __name__ == "__main__":
     main()
