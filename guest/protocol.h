@@ -102,7 +102,7 @@ struct kg_client {
 	int64_t started_at, ended_at;
 };
 enum {
-	KG_CLIENT_MS = 120000, /* a first start unpacks and copies */
+	KG_CLIENT_MS = 900000, /* a first start copies the whole image where users are mapped (rootless podman) */
 	KG_CONNECT_MS = 15000, /* it said that the container runs: process 1 has nothing to do but connect */
 };
 /* How long the init may still take, in ms; 0: no container comes any more. */

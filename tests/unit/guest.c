@@ -516,18 +516,18 @@ how_long_the_launcher_waits_for_a_container(void **state)
 	struct kg_client client = { .started_at = 1000 };
 
 	(void)state;
-	assert_int_equal(kg_client_patience(&client, 1000), 120000);
-	assert_int_equal(kg_client_patience(&client, 120999), 1);
-	assert_int_equal(kg_client_patience(&client, 121000), 0);
+	assert_int_equal(kg_client_patience(&client, 1000), 900000);
+	assert_int_equal(kg_client_patience(&client, 900999), 1);
+	assert_int_equal(kg_client_patience(&client, 901000), 0);
 	assert_int_equal(kg_client_patience(&client, 999999), 0);
 	client.ended = true;
-	client.ended_at = 100000;
-	assert_int_equal(kg_client_patience(&client, 100000), 15000);
-	assert_int_equal(kg_client_patience(&client, 121000), 0); /* and not sooner than 15 s after its end */
-	client.ended_at = 120990;
-	assert_int_equal(kg_client_patience(&client, 121000), 14990);
+	client.ended_at = 880000;
+	assert_int_equal(kg_client_patience(&client, 880000), 15000);
+	assert_int_equal(kg_client_patience(&client, 901000), 0); /* and not sooner than 15 s after its end */
+	client.ended_at = 900990;
+	assert_int_equal(kg_client_patience(&client, 901000), 14990);
 	client.code = 7;
-	assert_int_equal(kg_client_patience(&client, 120990), 0); /* it says itself that there is none */
+	assert_int_equal(kg_client_patience(&client, 900990), 0); /* it says itself that there is none */
 }
 
 /* ---- capped file systems given up ---- */
