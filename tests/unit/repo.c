@@ -131,7 +131,7 @@ connect_writes_an_entry_and_says_the_next_step(void **state)
 	struct bench *b = *state;
 	struct stat st;
 
-	assert_int_equal(run(b, &kr_cmd_repo_connect, in_top(b, "app"), 2, ""), 0); /* --dry-run */
+	assert_int_equal(run(b, &kr_cmd_repo_connect, in_top(b, "app"), 3, ""), 0); /* --dry-run */
 	assert_non_null(strstr(b->out.data, "would connect"));
 	assert_int_equal(stat(in_top(b, "kh"), &st), -1);
 
@@ -234,10 +234,10 @@ list_shows_what_is_connected(void **state)
 			b->top),
 		0600);
 	assert_int_equal(run(b, &kr_cmd_repo_list, NULL, 1, NULL), 0);
-	assert_non_null(strstr(b->out.data, "a\\x1b[31mb  -        make test     "));
-	assert_non_null(strstr(b->out.data, "gone        docker   (undeclared)  /nowhere/gone (missing)\n"));
+	assert_non_null(strstr(b->out.data, "a\\x1b[31mb  -         make test     "));
+	assert_non_null(strstr(b->out.data, "gone        docker x  (undeclared)  /nowhere/gone (missing)\n"));
 	assert_int_equal(run(b, &kr_cmd_repo_list, NULL, 0, ""), 0);
-	assert_non_null(strstr(b->out.data, "\"sandbox\": \"docker\""));
+	assert_non_null(strstr(b->out.data, "\"kind\": \"docker\""));
 	assert_non_null(strstr(b->out.data, "\"present\": false"));
 }
 
