@@ -73,3 +73,19 @@ kr_buf_addf(struct kr_buf *buf, const char *fmt, ...)
 	va_end(ap);
 	kr_buf_add(buf, text, (size_t)n);
 }
+
+void
+kr_buf_add_last(struct kr_buf *buf, const char *bytes, size_t n)
+{
+	if (n > buf->max) {
+		bytes += n - buf->max;
+		n = buf->max;
+	}
+	if (buf->len + n > buf->max) {
+		size_t gone = buf->len + n - buf->max;
+
+		memmove(buf->data, buf->data + gone, buf->len - gone);
+		buf->len -= gone;
+	}
+	kr_buf_add(buf, bytes, n);
+}

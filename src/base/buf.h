@@ -21,6 +21,8 @@ void kr_buf_reserve(struct kr_buf *buf, size_t n);
 void kr_buf_add(struct kr_buf *buf, const void *bytes, size_t n);
 void kr_buf_adds(struct kr_buf *buf, const char *s);
 void kr_buf_addf(struct kr_buf *buf, const char *fmt, ...) KR_PRINTF(2, 3);
+/* Keeps the last max bytes of all that is added so; never overflows. */
+void kr_buf_add_last(struct kr_buf *buf, const char *bytes, size_t n);
 /* The string with its end: one NUL-terminated argument of an argument file. */
 void kr_buf_add_arg(struct kr_buf *buf, const char *s);
 

@@ -17,6 +17,27 @@ kr_close_p(int *fd)
 	errno = saved;
 }
 
+int
+kr_pipe(int *read_end, int *write_end, struct kr_error *err)
+{
+	int fds[2], in, out, failed;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
+	in = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+	out = in < 0 ? -1 : fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+	failed = errno;
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	if (out < 0) {
+		kr_close_p(&in);
+		return kr_fail_errno(err, KR_E_SYSTEM, failed, "cannot make a pipe");
+	}
+	*read_end = in;
+	*write_end = out;
+	return 0;
+}
+
 bool
 kr_try_lock(int fd, short type)
 {

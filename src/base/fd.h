@@ -14,6 +14,9 @@ void kr_close_p(int *fd);
 		kr_stolen_fd_;                                                                             \
 	})
 
+/* A pipe whose ends are not 0, 1 or 2, even when one of those was closed when kraft started; -1 with both as they are. */
+int kr_pipe(int *read_end, int *write_end, struct kr_error *err);
+
 /*
  * A lock of the whole file, F_RDLCK or F_WRLCK, of the open file description: who inherits the descriptor holds it too, and
  * it goes from one kind to the other without a moment in between. False when another one stands in the way. Never waits.

@@ -319,23 +319,6 @@ start_child(struct child *child)
 	return pid;
 }
 
-/* A pipe whose ends are not 0, 1 or 2, even when one of those was closed when kraft started. */
-static int
-make_pipe(int *read_end, int *write_end, struct kr_error *err)
-{
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
-	*read_end = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
-	*write_end = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
-	(void)close(fds[0]);
-	(void)close(fds[1]);
-	if (*read_end < 0 || *write_end < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
-	return 0;
-}
-
 int
 kr_git_start(
 	const struct kr_git_where *where, const char *const argv[], struct kr_git_run *run, struct kr_error *err)
@@ -347,7 +330,7 @@ kr_git_start(
 	struct child child;
 	pid_t pid;
 
-	if (!program || make_pipe(&out_read, &out_write, err) < 0 || make_pipe(&err_read, &err_write, err) < 0)
+	if (!program || kr_pipe(&out_read, &out_write, err) < 0 || kr_pipe(&err_read, &err_write, err) < 0)
 		return -1;
 	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (null_fd < 0)
@@ -386,28 +369,6 @@ kr_git_start(
 
 /* ---- its end ---- */
 
-struct tail {
-	char text[STDERR_KEPT];
-	size_t len;
-};
-
-static void
-tail_add(struct tail *tail, const char *bytes, size_t n)
-{
-	if (n > sizeof(tail->text)) {
-		bytes += n - sizeof(tail->text);
-		n = sizeof(tail->text);
-	}
-	if (tail->len + n > sizeof(tail->text)) {
-		size_t gone = tail->len + n - sizeof(tail->text);
-
-		memmove(tail->text, tail->text + gone, tail->len - gone);
-		tail->len -= gone;
-	}
-	memcpy(tail->text + tail->len, bytes, n);
-	tail->len += n;
-}
-
 /* Progress is ASCII with carriage returns; anything else might steer the terminal. */
 static void
 show(const char *bytes, size_t n)
@@ -426,7 +387,7 @@ show(const char *bytes, size_t n)
 struct gather {
 	struct kr_git_run *run;
 	struct kr_buf *out; /* NULL: dropped */
-	struct tail tail;
+	struct kr_buf *tail; /* the last of what it said */
 	bool show, failed; /* failed: *out is full, or the sink wants no more */
 };
 
@@ -444,7 +405,7 @@ take(struct gather *g, int *fd)
 		return true;
 	}
 	if (fd == &g->run->err_fd) {
-		tail_add(&g->tail, chunk, (size_t)n);
+		kr_buf_add_last(g->tail, chunk, (size_t)n);
 		if (g->show)
 			show(chunk, (size_t)n);
 	} else if (g->run->sink) {
@@ -508,13 +469,13 @@ mark(struct words line, const char *prefix, struct words *out)
 
 /* "fatal" is often as general as "adding files failed", and the "error" before it says which. */
 static void
-last_words(const struct tail *tail, char *out, size_t out_size)
+last_words(const struct kr_buf *tail, char *out, size_t out_size)
 {
 	struct words fatal = { 0 }, error = { 0 }, last = { "it gave no reason", 17 };
 	size_t used;
 
 	for (size_t i = 0; i < tail->len;) {
-		struct words line = { tail->text + i, 0 };
+		struct words line = { tail->data + i, 0 };
 
 		while (i + line.len < tail->len && line.text[line.len] != '\n' && line.text[line.len] != '\r')
 			line.len++;
@@ -544,14 +505,15 @@ judge(const struct gather *g, int status, struct kr_error *err)
 		return kr_fail(err, KR_E_GIT, "git %s was ended by signal %d", g->run->verb, WTERMSIG(status));
 	if (WEXITSTATUS(status) == 0)
 		return 0;
-	last_words(&g->tail, why, sizeof(why));
+	last_words(g->tail, why, sizeof(why));
 	return kr_fail(err, KR_E_GIT, "git %s failed: %s", g->run->verb, why);
 }
 
 int
 kr_git_finish(struct kr_git_run *run, struct kr_buf *out, struct kr_error *err)
 {
-	struct gather g = { .run = run, .out = out };
+	kr_auto_buf struct kr_buf tail = KR_BUF(STDERR_KEPT);
+	struct gather g = { .run = run, .out = out, .tail = &tail };
 	int status = 0;
 
 	KR_BUG_IF(!run->pid);

@@ -81,23 +81,6 @@ ending_signals(sigset_t *set)
 	}
 }
 
-/* A pipe whose ends are not 0, 1 or 2, even when one of those was closed when kraft started. */
-static int
-make_pipe(int *read_end, int *write_end, struct kr_error *err)
-{
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
-	*read_end = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
-	*write_end = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
-	(void)close(fds[0]);
-	(void)close(fds[1]);
-	if (*read_end < 0 || *write_end < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
-	return 0;
-}
-
 static int
 start(struct running *r, struct kr_error *err)
 {
@@ -106,8 +89,8 @@ start(struct running *r, struct kr_error *err)
 	posix_spawn_file_actions_t actions;
 	int failed;
 
-	if ((child->stdout_fd <= 0 && make_pipe(&r->out_fd, &out_write, err) < 0) ||
-		(r->errors && child->stderr_fd <= 0 && make_pipe(&r->err_fd, &err_write, err) < 0))
+	if ((child->stdout_fd <= 0 && kr_pipe(&r->out_fd, &out_write, err) < 0) ||
+		(r->errors && child->stderr_fd <= 0 && kr_pipe(&r->err_fd, &err_write, err) < 0))
 		return -1;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -146,23 +129,6 @@ end(struct running *r)
 	r->has_ended = true;
 }
 
-/* The last max bytes of what comes. */
-static void
-keep_last(struct kr_buf *tail, const char *bytes, size_t n)
-{
-	if (n > tail->max) {
-		bytes += n - tail->max;
-		n = tail->max;
-	}
-	if (tail->len + n > tail->max) {
-		size_t gone = tail->len + n - tail->max;
-
-		memmove(tail->data, tail->data + gone, tail->len - gone);
-		tail->len -= gone;
-	}
-	kr_buf_add(tail, bytes, n);
-}
-
 /* Takes what is there; closes the descriptor at its end. False when nothing was there. */
 static bool
 take(struct running *r, int *fd)
@@ -177,7 +143,7 @@ take(struct running *r, int *fd)
 		return true;
 	}
 	if (fd == &r->err_fd)
-		keep_last(r->errors, chunk, (size_t)n);
+		kr_buf_add_last(r->errors, chunk, (size_t)n);
 	else
 		kr_buf_add(r->out, chunk, (size_t)n);
 	r->is_full = r->is_full || (fd == &r->out_fd && r->out->overflow);

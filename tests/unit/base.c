@@ -279,6 +279,43 @@ errors_keep_their_place(void **state)
 	assert_int_equal(kr_fail(NULL, KR_E_USAGE, "nobody listens"), -1);
 }
 
+static void
+the_last_bytes_are_kept(void **state)
+{
+	struct kr_buf buf = KR_BUF(8);
+
+	(void)state;
+	kr_buf_add_last(&buf, "abc", 3);
+	assert_string_equal(buf.data, "abc");
+	kr_buf_add_last(&buf, "defghi", 6);
+	assert_string_equal(buf.data, "bcdefghi");
+	kr_buf_add_last(&buf, "0123456789", 10);
+	assert_string_equal(buf.data, "23456789");
+	kr_buf_add_last(&buf, "", 0);
+	assert_string_equal(buf.data, "23456789");
+	assert_false(buf.overflow);
+	kr_buf_fini(&buf);
+}
+
+static void
+a_pipe_is_no_standard_stream(void **state)
+{
+	int saved = dup(0), in = -1, out = -1;
+	char byte = 0;
+
+	(void)state;
+	close(0);
+	assert_int_equal(kr_pipe(&in, &out, NULL), 0);
+	assert_true(in > 2 && out > 2);
+	assert_int_equal(dup2(saved, 0), 0);
+	assert_int_equal(write(out, "x", 1), 1);
+	assert_int_equal(read(in, &byte, 1), 1);
+	assert_true(byte == 'x' && fcntl(in, F_GETFD) == FD_CLOEXEC && fcntl(out, F_GETFD) == FD_CLOEXEC);
+	close(saved);
+	close(in);
+	close(out);
+}
+
 int
 main(void)
 {
@@ -294,6 +331,8 @@ main(void)
 		cmocka_unit_test(directories_closed_to_their_owner_are_removed),
 		cmocka_unit_test(sha256_is_the_standards),
 		cmocka_unit_test(errors_keep_their_place),
+		cmocka_unit_test(the_last_bytes_are_kept),
+		cmocka_unit_test(a_pipe_is_no_standard_stream),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
