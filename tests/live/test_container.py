@@ -51,7 +51,7 @@ for p in %r:
 """ % (MASKED, READ_ONLY)
 
 
-@each(wall, "CTR-02 CTR-01", "no capability, no new privileges, a filter, default devices, masked paths; in every process")
+@each(wall, "CTR-02 CTR-01", "no capability, no new privileges, a filter, default devices, masked paths; in every process", on=EVERYWHERE)
 def _(t, runtime):
     home = Box(runtime)
     status = home.sh(STATUS)
@@ -123,7 +123,7 @@ def host_changes(before):
 HOSTILE = ("shm", "dev", "opt", "kraft", "init", "tmp", "var", "run", "etc-kraft", "proc", "sys")
 
 
-@each(wall, "CTR-03", "an image with links in the places that kraft mounts over: they land inside of it, or the launch is refused")
+@each(wall, "CTR-03", "an image with links in the places that kraft mounts over: they land inside of it, or the launch is refused", on=EVERYWHERE)
 def _(t, runtime):
     ran = {}
     for name in HOSTILE:
@@ -182,7 +182,7 @@ def client_of(process):
     return next((p for p in children(process.pid) if os.path.basename(command_of(p)[0]) in (b"docker", b"podman")), None)
 
 
-@each(wall, "CTR-05 LIFE-02", "kraft, launcher, client and way out killed in every order: no container is left, and no other home's ends")
+@each(wall, "CTR-05 LIFE-02", "kraft, launcher, client and way out killed in every order: no container is left, and no other home's ends", on=EVERYWHERE)
 def _(t, runtime):
     other = Box(runtime)
     theirs, _ = other.sleeping()
@@ -348,7 +348,7 @@ def _(t, runtime):
     t.control(enforced or bare.code == 0, "podman by itself only warns, and drops it", bare)
 
 
-@each(wall, "CTR-07 CTR-01", "what is written is the person's, setuid files have no other owner, and archive takes all of it")
+@each(wall, "CTR-07 CTR-01", "what is written is the person's, setuid files have no other owner, and archive takes all of it", on=EVERYWHERE)
 def _(t, runtime):
     home = Box(runtime, test_command="true")
     home.chain("c", node("work", task("it", "sh -c 'mkdir -p deep/er $HOME/own; echo x >deep/er/file; cp /usr/bin/env deep/suid; chmod 6755 deep/suid; echo x >$HOME/own/file; chmod 700 $HOME/own; chmod 000 deep/er/file; ./deep/suid id -u >who; git add who; git commit -qm who'")), GATE)

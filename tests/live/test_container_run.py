@@ -35,7 +35,7 @@ def spotless(home):
     return home.empty() and not clients(home) and not os.listdir(home.run_dir + "/sn")
 
 
-@each(promise, "CTR-01 OS-LCH-09", "exit codes, signals, input and both streams are the command's, and nothing of a session stays")
+@each(promise, "CTR-01 OS-LCH-09", "exit codes, signals, input and both streams are the command's, and nothing of a session stays", on=EVERYWHERE)
 def _(t, runtime):
     home = Box(runtime)
     for script, code in (("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)):
@@ -83,7 +83,7 @@ def _(t, runtime):
     t.works(spotless(home), "nothing stays", home.containers(), clients(home))
 
 
-@each(promise, "CTR-01 CTR-03 GIT-01", "setup once, a home that stays, a commit of its own, and what it left uncommitted")
+@each(promise, "CTR-01 CTR-03 GIT-01", "setup once, a home that stays, a commit of its own, and what it left uncommitted", on=EVERYWHERE)
 def _(t, runtime):
     home = Box(runtime, setup_command="echo once >> $HOME/setup")
     result = home.sh("cat $HOME/setup; echo more >> $HOME/setup; echo a > mine; git add mine; git commit -qm mine; git log -1 --format=%s")
