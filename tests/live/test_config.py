@@ -97,9 +97,11 @@ def _(t):
 @promise("CFG-02", "kind docker and kit are parsed and a launch of one ends honestly")
 def _(t):
     home = Home()
-    for sandbox, kind in (("{kind: docker, image: debian, network: {runtime: {}}}", "docker"), ("{kind: kit, runtime: docker, kit: 'a@sha256:%s'}" % ("0" * 64), "kit")):
+    write(home.config_dir + "/sandbox.yaml", "cli: /nowhere/docker\n")
+    for sandbox, kind, why in (("{kind: docker, image: debian, network: {runtime: {}}}", "docker", "'/nowhere/docker', the container CLI of sandbox.yaml, is no program"),
+                               ("{kind: kit, runtime: docker, kit: 'a@sha256:%s'}" % ("0" * 64), "kit", "kind: kit is not built into this kraft")):
         result, ran = launch(home, "repos:\n  - path: %(repo)s\n    setup_command: ''\n    sandbox: " + sandbox + "\n")
-        t.works(result.code == 125 and "kind: %s is not built into this kraft" % kind in result.err and not ran, kind, result)
+        t.works(result.code == 125 and why in result.err and not ran, kind, result)
 
 
 @wall("CFG-01", "agent and editor configuration planted in the worktree is read by nothing on the host")
