@@ -15,7 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <linux/filter.h>
@@ -24,26 +23,6 @@
 #include "guest/sys.h"
 
 enum { OOM_TEXT = 1024 };
-
-/* Not tried again: a socket that is not there now belongs to a launcher that has ended. */
-int
-kg_container_connect(const char *path)
-{
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd, failed;
-
-	if (strlen(path) >= sizeof(to.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(to.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
-		return fd;
-	failed = errno;
-	close(fd);
-	return -failed;
-}
 
 /* Closes them all; 0 when they were three and could be put on 0, 1 and 2, in case they are `wanted`. */
 static int

@@ -7,9 +7,6 @@
 
 #include "guest/wire.h"
 
-/* A connection to the launcher's socket, which is there before the container is, or -errno. */
-int kg_container_connect(const char *path);
-
 /* Receives KG_STREAMS and makes them our 0, 1 and 2. 0 or errno; EPIPE: the launcher is gone. */
 int kg_container_take_streams(int pipe);
 

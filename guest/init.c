@@ -122,88 +122,15 @@ hint_not_found(struct init *init)
 
 /* ---- before the command ---- */
 
-static bool
-take_pipe(void *context, const char *value)
-{
-	struct init *init = context;
-
-	init->pipe = kg_parse_fd(value);
-	return init->pipe >= 0;
-}
-
-static bool
-take_terminal(void *context, const char *value)
-{
-	struct init *init = context;
-
-	(void)value; /* a flag */
-	init->wants_terminal = true;
-	return true;
-}
-
-static bool
-take_keep_stderr(void *context, const char *value)
-{
-	struct init *init = context;
-
-	(void)value; /* a flag */
-	init->terminal.keep_stderr = true;
-	return true;
-}
-
-static bool
-take_terminal_size(void *context, const char *value)
-{
-	struct init *init = context;
-
-	return kg_terminal_parse_size(value, &init->terminal.size);
-}
-
-static bool
-take_channel(void *context, const char *value)
-{
-	struct init *init = context;
-
-	init->route.path = value;
-	return true;
-}
-
-static bool
-take_cwd(void *context, const char *value)
-{
-	struct init *init = context;
-
-	init->cwd = value;
-	return true;
-}
-
-static bool
-take_connect(void *context, const char *value)
-{
-	struct init *init = context;
-
-	init->connect = value;
-	return true;
-}
-
-static bool
-take_image_env(void *context, const char *value)
-{
-	struct init *init = context;
-
-	(void)value; /* a flag */
-	init->image = init->own;
-	return true;
-}
-
-static bool
-take_exec(void *context, const char *value)
-{
-	struct init *init = context;
-
-	init->exec = value;
-	return true;
-}
+KG_TAKE_FD(struct init, pipe, pipe)
+KG_TAKE_TEXT(struct init, channel, route.path)
+KG_TAKE_TEXT(struct init, cwd, cwd)
+KG_TAKE_TEXT(struct init, connect, connect)
+KG_TAKE_TEXT(struct init, exec, exec)
+KG_TAKE_FLAG(struct init, terminal, wants_terminal)
+KG_TAKE_FLAG(struct init, keep_stderr, terminal.keep_stderr)
+KG_TAKE(struct init, terminal_size, return kg_terminal_parse_size(value, &taken->terminal.size);)
+KG_TAKE(struct init, image_env, (void)value; taken->image = taken->own; return true;)
 
 static const struct kg_option init_options[] = {
 	{ "--pipe", true, take_pipe },
@@ -256,7 +183,8 @@ static bool
 connect_launcher(struct init *init)
 {
 	kg_fill_streams();
-	init->pipe = kg_container_connect(init->connect);
+	/* Not tried again: a socket that is not there now belongs to a launcher that has ended. */
+	init->pipe = kg_connect_unix(init->connect, 0);
 	if (init->pipe < 0)
 		kg_say(2, "cannot connect to '", init->connect, "': ", kg_errno_text(-init->pipe), NULL);
 	return init->pipe >= 0;

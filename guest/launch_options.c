@@ -5,71 +5,27 @@
 
 #include "guest/launch.h"
 
-static bool
-fd_option(int *out, const char *value)
-{
-	*out = kg_parse_fd(value);
-	return *out >= 0;
-}
-
-#define FD_OPTION(name, field)                                          \
-	static bool take_##name(void *context, const char *value)           \
-	{                                                                   \
-		return fd_option(&((struct kg_launch *)context)->field, value); \
-	}
-FD_OPTION(folder, folder)
-FD_OPTION(control, control)
-FD_OPTION(lifeline, lifeline)
-FD_OPTION(args, args)
-FD_OPTION(verify, verify)
-FD_OPTION(seccomp, bwrap.seccomp)
-FD_OPTION(client_env, container.environment)
-FD_OPTION(client_dir, container.directory)
-FD_OPTION(filter, container.filter)
-FD_OPTION(listen, container.listener)
-
-#define TEXT_OPTION(name, field)                              \
-	static bool take_##name(void *context, const char *value) \
-	{                                                         \
-		((struct kg_launch *)context)->field = value;         \
-		return true;                                          \
-	}
-TEXT_OPTION(channel, channel)
-TEXT_OPTION(cwd, cwd)
-TEXT_OPTION(exec, exec)
-TEXT_OPTION(terminal_size, terminal_size)
-
-#define PATH_OPTION(name, field)                              \
-	static bool take_##name(void *context, const char *value) \
-	{                                                         \
-		((struct kg_launch *)context)->field = value;         \
-		return value[0] == '/';                               \
-	}
-PATH_OPTION(bwrap, bwrap.program)
-PATH_OPTION(tmp, bwrap.tmp.path)
-PATH_OPTION(shm, bwrap.shm.path)
-PATH_OPTION(client, container.program)
-PATH_OPTION(connect, container.connect)
-
-static bool
-take_terminal(void *context, const char *value)
-{
-	struct kg_launch *launch = context;
-
-	(void)value; /* a flag */
-	launch->terminal = true;
-	return true;
-}
-
-static bool
-take_keep_stderr(void *context, const char *value)
-{
-	struct kg_launch *launch = context;
-
-	(void)value; /* a flag */
-	launch->keep_stderr = true;
-	return true;
-}
+KG_TAKE_FD(struct kg_launch, folder, folder)
+KG_TAKE_FD(struct kg_launch, control, control)
+KG_TAKE_FD(struct kg_launch, lifeline, lifeline)
+KG_TAKE_FD(struct kg_launch, args, args)
+KG_TAKE_FD(struct kg_launch, verify, verify)
+KG_TAKE_FD(struct kg_launch, seccomp, bwrap.seccomp)
+KG_TAKE_FD(struct kg_launch, client_env, container.environment)
+KG_TAKE_FD(struct kg_launch, client_dir, container.directory)
+KG_TAKE_FD(struct kg_launch, filter, container.filter)
+KG_TAKE_FD(struct kg_launch, listen, container.listener)
+KG_TAKE_TEXT(struct kg_launch, channel, channel)
+KG_TAKE_TEXT(struct kg_launch, cwd, cwd)
+KG_TAKE_TEXT(struct kg_launch, exec, exec)
+KG_TAKE_TEXT(struct kg_launch, terminal_size, terminal_size)
+KG_TAKE_PATH(struct kg_launch, bwrap, bwrap.program)
+KG_TAKE_PATH(struct kg_launch, tmp, bwrap.tmp.path)
+KG_TAKE_PATH(struct kg_launch, shm, bwrap.shm.path)
+KG_TAKE_PATH(struct kg_launch, client, container.program)
+KG_TAKE_PATH(struct kg_launch, connect, container.connect)
+KG_TAKE_FLAG(struct kg_launch, terminal, terminal)
+KG_TAKE_FLAG(struct kg_launch, keep_stderr, keep_stderr)
 
 static bool
 take_keep(void *context, const char *value)
@@ -89,7 +45,8 @@ take_pass_fd(void *context, const char *value)
 
 	if (launch->bwrap.pass_count == KG_PASS_MAX)
 		return false;
-	return fd_option(&launch->bwrap.pass[launch->bwrap.pass_count++], value);
+	launch->bwrap.pass[launch->bwrap.pass_count] = kg_parse_fd(value);
+	return launch->bwrap.pass[launch->bwrap.pass_count++] >= 0;
 }
 
 static bool

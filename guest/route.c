@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "guest/sys.h"
@@ -40,32 +39,21 @@ listen_on_loopback(void)
 static int
 hand_over(struct kg_route *route)
 {
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	const char word = KG_HAND_OVER;
-	int fd, failed;
+	int fd = kg_connect_unix(route->path, SOCK_NONBLOCK), failed = -fd;
 
-	if (strlen(route->path) >= sizeof(to.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(to.sun_path, route->path, strlen(route->path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -1;
-	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0) {
+	if (fd >= 0) {
 		if (route->listener < 0)
 			route->listener = listen_on_loopback();
 		failed = route->listener < 0 ? errno : kg_send_bytes(fd, &word, 1, &route->listener, 1, MSG_DONTWAIT);
 		if (!failed)
 			return fd;
-		errno = failed;
-	} else if ((errno == ECONNREFUSED || errno == ENOENT) && route->listener >= 0) {
+		close(fd);
+	} else if ((failed == ECONNREFUSED || failed == ENOENT) && route->listener >= 0) {
 		close(route->listener);
 		route->listener = -1;
-		errno = ECONNREFUSED;
+		failed = ECONNREFUSED;
 	}
-	failed = errno;
-	close(fd);
 	errno = failed;
 	return -1;
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,6 +95,25 @@ sort(int *v, size_t n)
 			v[j - 1] = t;
 		}
 	return true;
+}
+
+int
+kg_connect_unix(const char *path, int flags)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd, failed;
+
+	if (strlen(path) >= sizeof(to.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(to.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
+		return fd;
+	failed = errno;
+	close(fd);
+	return -failed;
 }
 
 bool

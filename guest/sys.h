@@ -29,12 +29,27 @@ struct kg_option {
 	bool has_value;
 	bool (*take)(void *context, const char *value);
 };
+/* The usual ways to take one, into a field of the struct that context is. A path is absolute; a flag has no value. */
+#define KG_TAKE(type, name, statement)                        \
+	static bool take_##name(void *context, const char *value) \
+	{                                                         \
+		type *taken = context;                                \
+		statement                                             \
+	}
+#define KG_TAKE_FD(type, name, field) \
+	KG_TAKE(type, name, taken->field = kg_parse_fd(value); return taken->field >= 0;)
+#define KG_TAKE_TEXT(type, name, field) KG_TAKE(type, name, taken->field = value; return true;)
+#define KG_TAKE_PATH(type, name, field) KG_TAKE(type, name, taken->field = value; return value[0] == '/';)
+#define KG_TAKE_FLAG(type, name, field) KG_TAKE(type, name, (void)value; taken->field = true; return true;)
 /* Reads options up to "--" and leaves at behind it; on failure false, and *culprit is the argument. */
 bool kg_options_read(
 	struct kg_options *options, const struct kg_option *table, size_t n, void *context, const char **culprit);
 
 /* A descriptor's number above 2, or -1. */
 int kg_parse_fd(const char *text);
+
+/* A connection to the unix stream socket at this path, or -errno; flags as for socket(2), beside SOCK_CLOEXEC. */
+int kg_connect_unix(const char *path, int flags);
 
 /* Closes every descriptor above 2 that is not in keep (sorted in place, no duplicates, no negatives). */
 bool kg_close_others(int *keep, size_t n);
