@@ -99,6 +99,13 @@ int kr_ca_extra(struct kr_arena *arena, const struct kr_host *host, const struct
 /* Adds the whole certificate blocks of a PEM text. Returns how many. Pure. */
 size_t kr_ca_certificates(const char *bytes, size_t n, struct kr_buf *out);
 
+/* A session's container and, below the run directory, where its client stands. */
+#define KR_CONTAINER_CLIENTS "sandbox-client"
+const char *kr_container_name(struct kr_arena *arena, const char *session);
+const char *kr_container_client_dir(struct kr_arena *arena, const char *run_dir, const char *name);
+/* The session whose container has this name, a part of it; NULL: it is not one that kraft makes. */
+const char *kr_container_session(const char *name);
+
 /* What a launch adds to the plan. All names; pure data. */
 struct kr_container {
 	const struct kr_runtime *runtime;

@@ -20,9 +20,20 @@
 
 #define NAME_PREFIX "kraft-"
 
-/* The session's id in a name that kraft makes; NULL: another name. */
-static const char *
-session_of(const char *name)
+const char *
+kr_container_name(struct kr_arena *arena, const char *session)
+{
+	return kr_arena_printf(arena, NAME_PREFIX "%s", session);
+}
+
+const char *
+kr_container_client_dir(struct kr_arena *arena, const char *run_dir, const char *name)
+{
+	return kr_arena_printf(arena, "%s/" KR_CONTAINER_CLIENTS "/%s", run_dir, name);
+}
+
+const char *
+kr_container_session(const char *name)
 {
 	const char *id = name + strlen(NAME_PREFIX);
 
@@ -49,7 +60,7 @@ kr_container_remove(
 	struct kr_error own = { 0 };
 	int status;
 
-	if (!session_of(name))
+	if (!kr_container_session(name))
 		return kr_fail(err, KR_E_REFUSED, "'%s' is no container of kraft's", name);
 	status = kr_runtime_call(
 		arena, runtime, runtime->kind == KR_RUNTIME_PODMAN ? podman : docker, KR_RUNTIME_CALL_MS, NULL, &own);
@@ -90,7 +101,7 @@ struct sweep {
 static bool
 is_left_behind(const struct sweep *s, const struct kr_container_seen *seen, const char *home)
 {
-	const char *session = session_of(seen->name);
+	const char *session = kr_container_session(seen->name);
 
 	return session && strcmp(seen->home, home) == 0 && strcmp(seen->session, session) == 0 &&
 		   !s->is_alive(s->context, session);
@@ -100,7 +111,7 @@ static void
 sweep_directories(struct sweep *s, const char *run_dir)
 {
 	int fd =
-		kr_path_open(kr_arena_printf(s->arena, "%s/sandbox-client", run_dir), O_RDONLY | O_DIRECTORY, NULL);
+		kr_path_open(kr_arena_printf(s->arena, "%s/" KR_CONTAINER_CLIENTS, run_dir), O_RDONLY | O_DIRECTORY, NULL);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir) {
@@ -108,7 +119,7 @@ sweep_directories(struct sweep *s, const char *run_dir)
 		return;
 	}
 	for (const struct dirent *e; (e = readdir(dir));) {
-		const char *session = session_of(e->d_name);
+		const char *session = kr_container_session(e->d_name);
 
 		if (session && !s->is_alive(s->context, session) && !kr_strs_has(&s->left, e->d_name))
 			(void)kr_tree_remove_at(dirfd(dir), e->d_name); /* the next sweep tries again */

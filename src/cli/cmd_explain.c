@@ -197,17 +197,10 @@ look_at_container(struct explain *e, struct kr_error *err)
 		*err = why;
 		return -1;
 	}
-	if (result < 0) {
-		c->plan = (struct kr_plan_container){
-			.runtime = c->has_runtime ? c->runtime.name : "a runtime that does not answer",
-			.image = c->image.name,
-			.entrypoint = &c->image.entrypoint, /* nothing is known of either */
-			.image_env = &c->image.env,
-			.volumes = &c->image.volumes,
-		};
+	if (result < 0)
 		e->remark = kr_arena_printf(
 			e->arena, "what is in the image '%s' cannot be told: %s", c->image.name, why.message);
-	} else if (!c->image.id)
+	else if (!c->image.id)
 		e->remark = kr_arena_printf(
 			e->arena, "the image '%s' is not here yet; the first run fetches it", c->image.name);
 	if (c->is_enforced) {

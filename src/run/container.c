@@ -61,12 +61,12 @@ find_runtime(struct kr_arena *arena, const struct kr_host *host, const struct kr
 	return kr_hint(err, "use a runtime of this host, and name it as 'cli' in sandbox.yaml");
 }
 
-/* What is found of the image, in the words of a plan. */
+/* What is found of runtime and image, in the words of a plan; of what was not found, nothing is known. */
 static void
 describe(struct kr_run_container *c)
 {
 	c->plan = (struct kr_plan_container){
-		.runtime = c->runtime.name,
+		.runtime = c->has_runtime ? c->runtime.name : "a runtime that does not answer",
 		.image = c->image.name,
 		.image_id = c->image.id,
 		.entrypoint = &c->image.entrypoint,
@@ -80,13 +80,15 @@ int
 kr_run_container_look(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo,
 	struct kr_run_container *out, struct kr_error *err)
 {
+	int result;
+
 	out->is_used = true;
 	out->image.name = repo->sandbox.image;
-	if (find_runtime(arena, host, repo, out, err) < 0 ||
-		kr_image_look(arena, &out->runtime, repo->sandbox.image, &out->image, err) < 0)
-		return -1;
+	result = find_runtime(arena, host, repo, out, err);
+	if (result == 0)
+		result = kr_image_look(arena, &out->runtime, repo->sandbox.image, &out->image, err);
 	describe(out);
-	return 0;
+	return result;
 }
 
 /* CTR-13. Whoever set a time for this run ends it with a signal, which ends the fetching too. */
@@ -130,7 +132,7 @@ read_roots(struct kr_run_state *run, struct kr_buf *pem, struct kr_error *err)
 {
 	const struct kr_run_container *c = &run->container;
 	const char *id = kr_session_new_id(run->arena, err);
-	const char *name = kr_run_container_name(run, id ? id : "");
+	const char *name = kr_container_name(run->arena, id ? id : "");
 	const char *const argv[] = { "run", "--rm", "--pull=never", "--name", name, "--label",
 		kr_arena_printf(run->arena, "kraft.home=%s", run->host.places.kraft_home), "--label",
 		kr_arena_printf(run->arena, "kraft.session=%s", id ? id : ""), "--network", "none", "--cap-drop=ALL",
@@ -275,18 +277,12 @@ write_bundle(struct kr_run_state *run, const char *folder, struct kr_error *err)
 	return kr_file_write_at(fd, bundle_name, text.data, text.len, 0600, err);
 }
 
-const char *
-kr_run_container_name(struct kr_run_state *run, const char *session)
-{
-	return kr_arena_printf(run->arena, "kraft-%s", session);
-}
-
 const struct kr_run_container_launch *
 kr_run_container_place(struct kr_run_state *run, const struct kr_session_paths *paths, struct kr_error *err)
 {
 	const struct kr_run_container *c = &run->container;
 	struct kr_run_container_launch *launch = kr_arena_new(run->arena, struct kr_run_container_launch);
-	const char *name = kr_run_container_name(run, paths->id);
+	const char *name = kr_container_name(run->arena, paths->id);
 
 	launch->plan = c->plan;
 	launch->container = (struct kr_container){
@@ -295,7 +291,7 @@ kr_run_container_place(struct kr_run_state *run, const struct kr_session_paths *
 		.selinux = c->file.selinux,
 		.home = run->host.places.kraft_home,
 		.name = name,
-		.client_dir = kr_arena_printf(run->arena, "%s/sandbox-client/%s", run->host.places.run_dir, name),
+		.client_dir = kr_container_client_dir(run->arena, run->host.places.run_dir, name),
 		.uid = (unsigned)geteuid(),
 		.gid = (unsigned)getegid(),
 	};

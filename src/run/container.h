@@ -42,7 +42,6 @@ int kr_run_container_find(struct kr_run_state *run, struct kr_error *err);
 int kr_run_container_check_owner(struct kr_run_state *run, struct kr_error *err);
 const char *kr_run_container_bundle(
 	struct kr_arena *arena, const char *run_dir, const char *session); /* its CA's */
-const char *kr_run_container_name(struct kr_run_state *run, const char *session);
 /* A session's, with its CA bundle in its folder. NULL with err. */
 const struct kr_run_container_launch *kr_run_container_place(
 	struct kr_run_state *run, const struct kr_session_paths *paths, struct kr_error *err);

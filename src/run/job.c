@@ -346,7 +346,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 		.purpose = job->purpose,
 		.harness = job->harness,
 		.argv = job->argv,
-		.container = run->container.is_used ? kr_run_container_name(run, job->paths.id) : NULL,
+		.container = run->container.is_used ? kr_container_name(run->arena, job->paths.id) : NULL,
 		.started_ms = kr_now_ms(),
 	};
 	facts_lock = kr_session_facts_write(folder, &facts, err);

@@ -9,12 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/container.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "session/facts.h"
 
 enum { ID_DIGITS = 16, BEING_MADE_S = 60 };
-#define CLIENTS "sandbox-client" /* launch_container.c */
 
 static bool
 is_id(const char *s)
@@ -49,8 +49,8 @@ bool
 kr_session_is_over(const char *run_dir, const char *id)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena), clients = open_below(run_dir, CLIENTS, &arena);
-	const char *client = kr_arena_printf(&arena, "kraft-%s", id);
+	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena), clients = open_below(run_dir, KR_CONTAINER_CLIENTS, &arena);
+	const char *client = kr_container_name(&arena, id);
 
 	if (!is_id(id) || sessions < 0)
 		return false;
@@ -63,7 +63,7 @@ bool
 kr_session_left_client(const char *run_dir)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	int fd = open_below(run_dir, CLIENTS, &arena);
+	int fd = open_below(run_dir, KR_CONTAINER_CLIENTS, &arena);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	bool found = false;
 
@@ -71,8 +71,11 @@ kr_session_left_client(const char *run_dir)
 		kr_close_p(&fd);
 		return false;
 	}
-	for (const struct dirent *e; !found && (e = readdir(dir));)
-		found = strncmp(e->d_name, "kraft-", 6) == 0 && kr_session_is_over(run_dir, e->d_name + 6);
+	for (const struct dirent *e; !found && (e = readdir(dir));) {
+		const char *session = kr_container_session(e->d_name);
+
+		found = session && kr_session_is_over(run_dir, session);
+	}
 	closedir(dir);
 	return found;
 }
