@@ -53,6 +53,13 @@ int kr_bwrap_args(const struct kr_plan *plan, const struct kr_bwrap *bwrap,
 	const struct kr_opened *opened, const char *tmp_path, const char *shm_path,
 	const char *empty_path, struct kr_bwrap_render *out, struct kr_error *err);
 
+/*
+ * Pure. The Seatbelt profile of a plan for macOS (MAC-02 to -10), as `sandbox-exec -f` reads it: everything is denied, then what
+ * the steps and a session's programs need is allowed, the last rule that fits wins. Every path of the plan is resolved and is
+ * quoted here; KR_E_REFUSED for one that has no safe quotation. Only operations and filters of Apple's own profiles.
+ */
+int kr_seatbelt_profile(const struct kr_plan *plan, struct kr_buf *out, struct kr_error *err);
+
 /* ---- seccomp (OS-SEC-01 to -03, -05) ---- */
 enum kr_arch { KR_ARCH_X86_64, KR_ARCH_AARCH64, KR_ARCH_UNKNOWN };
 enum kr_arch kr_arch_here(void);

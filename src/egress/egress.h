@@ -16,6 +16,14 @@ struct kr_egress_want {
 	const char *channel_dir; /* the session's own, empty; the socket is made in it */
 	struct kr_broker_want broker;
 	void (*on_lost)(void *context, bool restarted); /* may be NULL; context is the broker's */
+	bool is_on_loopback; /* macOS: it listens on 127.0.0.1 of the host itself, and answers only those who say the token */
+};
+
+enum { KR_EGRESS_TOKEN = 64 }; /* hexadecimal digits: 256 bits of the system's randomness */
+/* Where a session's proxy listens on the host's own loopback, and what has to be said to it (MAC-06). */
+struct kr_egress_door {
+	uint16_t port;
+	char token[KR_EGRESS_TOKEN + 1]; /* a secret of the session's: in its environment, in no log, event or argument list */
 };
 
 struct kr_egress;
@@ -26,6 +34,9 @@ int kr_egress_open(const struct kr_egress_want *want, struct kr_egress **out, st
 int kr_egress_serve(struct kr_egress *egress, struct kr_error *err);
 /* Ends the kraft-egress with all its connections and removes the socket. NULL is allowed. */
 void kr_egress_end(struct kr_egress *egress);
+
+/* Of one that is on loopback, from open on; the user name in its URL is "kraft" and means nothing. */
+const struct kr_egress_door *kr_egress_door(const struct kr_egress *egress);
 
 /* The channel socket's path, as long as the egress lives. */
 const char *kr_egress_socket(const struct kr_egress *egress);

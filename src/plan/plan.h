@@ -13,8 +13,12 @@
 #include "config/config.h"
 #include "os/fs.h"
 
+/* Whose walls kind os has: bubblewrap's, or Seatbelt's (macos.c). */
+enum kr_system { KR_SYSTEM_LINUX, KR_SYSTEM_MACOS };
+
 /* Facts of the host, gathered by os/host.h or written in a golden test's host.json. All paths clean. */
 struct kr_host {
+	enum kr_system system;
 	const struct kr_fs *fs;
 	struct kr_places places;
 	const char *user;                 /* login name */
@@ -77,6 +81,33 @@ struct kr_plan_container {
 #define KR_CA_BUNDLE "/etc/kraft/ca-bundle.pem"
 
 /*
+ * The repository itself, where its worker's git works (MAC-08): there are no mounts by which a private git directory could stand
+ * in the place of the worktree's `.git`. All paths clean and resolved. The worker writes loose objects, its own branch with its
+ * log, and the linked worktree's own files, but not those by which git finds anything else (alternates, packs, configuration,
+ * hooks, gitdir, commondir).
+ */
+struct kr_plan_shared_git {
+	const char *worktree;         /* a member's own, below the request's; NULL: the request's */
+	const char *common;           /* the repository's git directory */
+	const char *worktree_git_dir; /* of the linked worktree: <common>/worktrees/NAME */
+	const char *branch;           /* without refs/heads/ */
+	struct kr_strs borrowed;      /* object directories that the repository borrows from, read-only */
+	struct kr_strs identity;      /* "NAME=value": who commits */
+	const struct kr_plan_shared_git *next; /* of the next member; NULL: the last */
+};
+
+/*
+ * kind: os on macOS. Nothing is mounted: every step is a BIND_RO, BIND_RW or MASK whose path and source are the same place of the
+ * host, and a later step wins over an earlier one that holds it.
+ */
+struct kr_plan_macos {
+	const char *tmpdir;  /* the session's TMPDIR, read-write; clean and resolved */
+	const char *proxy;   /* "http://kraft:TOKEN@127.0.0.1:PORT", never printed; NULL: no way out */
+	uint16_t proxy_port; /* on 127.0.0.1; 0: none */
+	const struct kr_plan_shared_git *git; /* the root's, in place of the request's `git`; NULL: no git inside */
+};
+
+/*
  * Where an agent sees its session's result file. An agent's own tool writes a file by making another one beside it and renaming
  * that; in the read-only directory of the item's results it cannot. Here it can: /tmp is memory, the rename onto
  * a mount fails as busy, and then such a tool writes into the file itself.
@@ -103,6 +134,7 @@ struct kr_request {
 	bool is_short_run;           /* a short run of kraft's own, of git or to ask a program something: it has no way out */
 	const struct kr_plan_agent *agent; /* that runs, or is asked; NULL: none */
 	const struct kr_plan_container *container; /* kind: docker; NULL: kind: os */
+	const struct kr_plan_macos *macos; /* kind: os where host->system is KR_SYSTEM_MACOS; else NULL */
 };
 
 /* kind, name in --json; what the fields mean */
