@@ -398,8 +398,8 @@ def _(t, runtime):
     t.works(home.run("true").code != 0, "a variable that is no name does not load")
     home.configure(env={"VALUE": "--env X=1,{{.}}\n$Y"})
     t.works(home.py("import os; print(repr(os.environ['VALUE']))").out == repr("--env X=1,{{.}}\n$Y") + "\n", "a value of any kind comes whole")
-    bare = home.runtime.call("ps", "--all", "--format", "{{.Names}}{{json .Labels}}")[1]
-    t.control("{{" not in bare, "templates are templates to the runtime", bare[:300])
+    bare = home.runtime.call("version", "--format", "v{{.Client.Version}}")[1]
+    t.control(re.match(r"v\d", bare), "templates are templates to the runtime", bare[:300])
 
 
 @each(wall, "CTR-07 OS-LCH-03", "values cross by name: in no command line, no log and no answer of the runtime's while it runs")
