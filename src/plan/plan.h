@@ -18,7 +18,7 @@ enum kr_system { KR_SYSTEM_LINUX, KR_SYSTEM_MACOS };
 
 /* Facts of the host, gathered by os/host.h or written in a golden test's host.json. All paths clean. */
 struct kr_host {
-	enum kr_system system;
+	enum kr_system os; /* `system` is banned (base/banned.h) */
 	const struct kr_fs *fs;
 	struct kr_places places;
 	const char *user;                 /* login name */
@@ -134,7 +134,7 @@ struct kr_request {
 	bool is_short_run;           /* a short run of kraft's own, of git or to ask a program something: it has no way out */
 	const struct kr_plan_agent *agent; /* that runs, or is asked; NULL: none */
 	const struct kr_plan_container *container; /* kind: docker; NULL: kind: os */
-	const struct kr_plan_macos *macos; /* kind: os where host->system is KR_SYSTEM_MACOS; else NULL */
+	const struct kr_plan_macos *macos; /* kind: os where host->os is KR_SYSTEM_MACOS; else NULL */
 };
 
 /* kind, name in --json; what the fields mean */
