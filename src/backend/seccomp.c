@@ -5,15 +5,22 @@
  *
  * Order of the program: another ABI than the machine's own, x32 and numbers that no kernel we know has are
  * ENOSYS, so that a call which is newer than this table is decided and not forgotten; the refused calls one
- * after the other; the three calls that depend on an argument; everything else is allowed. A list, because at
- * this size a tree is no faster, and the kernel remembers which numbers are always allowed.
+ * after the other; the calls that depend on an argument; everything else is allowed. A list, because at this
+ * size a tree is no faster, and the kernel remembers which numbers are always allowed.
  *
- * Arguments are compared on their low 32 bits: the kernel takes both an ioctl's request and a socket's family
- * as 32-bit values, and bits above them must not hide what they are. Both machines are little-endian.
+ * Arguments are compared on their low 32 bits: the kernel takes an ioctl's request and a socket's family as
+ * 32-bit values, drops what is above them in clone's flags and refuses it in unshare's; so bits up there must
+ * not hide what is below. Both machines are little-endian.
+ *
+ * Namespaces (PROC-11): bubblewrap leaves none to be made, a container's runtime may (podman's own filter
+ * lets a worker make user namespaces). One filter says it for both: a second wall costs nothing where there
+ * is a first, and whoever reads the rules has one list. The flags of clone3 lie in memory, where no filter
+ * looks; ENOSYS is the answer of an older kernel, on which every libc turns to clone.
  */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 
 #include "backend/backend.h"
@@ -44,7 +51,8 @@
 	X(fsmount, 432, 432)           \
 	X(fspick, 433, 433)            \
 	X(mount_setattr, 442, 442)     \
-	X(open_tree_attr, 467, 467)
+	X(open_tree_attr, 467, 467)    \
+	X(setns, 308, 268)
 
 enum {
 	REFUSED = 0
@@ -57,7 +65,7 @@ enum {
 struct machine {
 	const char *name;
 	uint32_t audit_arch;
-	uint32_t ioctl, socket, socketpair;
+	uint32_t ioctl, socket, socketpair, clone, unshare;
 	uint32_t own_end; /* the first number after the machine's own list */
 	uint32_t refused[REFUSED];
 };
@@ -67,12 +75,12 @@ struct machine {
  * ends with uretprobe and uprobe, which the kernel puts into a traced program without its knowledge: they
  * must pass.
  */
-enum { COMMON_FIRST = 424, COMMON_LAST = 469 /* file_setattr, Linux 6.17 */ };
+enum { COMMON_FIRST = 424, CLONE3 = 435, COMMON_LAST = 469 /* file_setattr, Linux 6.17 */ };
 
 static const struct machine machines[] = {
 	[KR_ARCH_X86_64] = {
 		.name = "x86_64", .audit_arch = AUDIT_ARCH_X86_64,
-		.ioctl = 16, .socket = 41, .socketpair = 53, .own_end = 337,
+		.ioctl = 16, .socket = 41, .socketpair = 53, .clone = 56, .unshare = 272, .own_end = 337,
 		.refused = {
 #define X(name, x86_64, aarch64) x86_64,
 			REFUSED_CALLS(X)
@@ -81,7 +89,7 @@ static const struct machine machines[] = {
 	},
 	[KR_ARCH_AARCH64] = {
 		.name = "aarch64", .audit_arch = AUDIT_ARCH_AARCH64,
-		.ioctl = 29, .socket = 198, .socketpair = 199, .own_end = 295,
+		.ioctl = 29, .socket = 198, .socketpair = 199, .clone = 220, .unshare = 97, .own_end = 295,
 		.refused = {
 #define X(name, x86_64, aarch64) aarch64,
 			REFUSED_CALLS(X)
@@ -92,6 +100,12 @@ static const struct machine machines[] = {
 
 static const uint32_t refused_requests[] = { 0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */ };
 static const uint32_t allowed_families[] = { 1 /* unix */, 2 /* inet */, 10 /* inet6 */, 16 /* netlink */ };
+/* The first argument of clone on both machines, and of unshare. */
+enum {
+	NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+				 CLONE_NEWNET,
+	UNSHARE_TIME = 0x80, /* CLONE_NEWTIME; in clone these bits are the signal at the child's end */
+};
 
 static const char *const rules[] = {
 	"ENOSYS every call of another system-call ABI (32-bit, x32)",
@@ -101,6 +115,9 @@ static const char *const rules[] = {
 #undef X
 		"EPERM ioctl TIOCSTI",
 	"EPERM ioctl TIOCLINUX",
+	"EPERM clone into a new namespace",
+	"EPERM unshare of a namespace",
+	"ENOSYS clone3, for which every libc uses clone",
 	"EAFNOSUPPORT socket of a family other than unix, inet, inet6, netlink",
 	"EAFNOSUPPORT socketpair of a family other than unix, inet, inet6, netlink",
 };
@@ -109,7 +126,7 @@ static const char *const rules[] = {
 enum { AT_NUMBER = 0, AT_ARCH = 4, AT_FIRST_ARGUMENT = 16, AT_SECOND_ARGUMENT = 24 };
 
 /* Where a jump goes; resolved when every place is known. All jumps go forward, as the kernel demands. */
-enum target { NEXT, TO_IOCTL, TO_SOCKET, TO_ALLOW, TO_EPERM, TO_ENOSYS, TARGETS };
+enum target { NEXT, TO_IOCTL, TO_SOCKET, TO_CLONE, TO_UNSHARE, TO_ALLOW, TO_EPERM, TO_ENOSYS, TARGETS };
 
 struct program {
 	struct kr_bpf *out;
@@ -136,6 +153,12 @@ static void
 if_equal(struct program *program, uint32_t value, enum target then)
 {
 	emit(program, BPF_JMP | BPF_JEQ | BPF_K, value, then);
+}
+
+static void
+if_any(struct program *program, uint32_t bits, enum target then)
+{
+	emit(program, BPF_JMP | BPF_JSET | BPF_K, bits, then);
 }
 
 static void
@@ -190,30 +213,50 @@ emit_answers(struct program *program)
 	answer(program, SECCOMP_RET_ERRNO | ENOSYS);
 }
 
+static void
+emit_calls(struct program *program, const struct machine *machine)
+{
+	for (size_t i = 0; i < REFUSED; i++)
+		if_equal(program, machine->refused[i], TO_EPERM);
+	if_equal(program, machine->ioctl, TO_IOCTL);
+	if_equal(program, machine->socket, TO_SOCKET);
+	if_equal(program, machine->socketpair, TO_SOCKET);
+	if_equal(program, machine->clone, TO_CLONE);
+	if_equal(program, machine->unshare, TO_UNSHARE);
+	if_equal(program, CLONE3, TO_ENOSYS);
+	answer(program, SECCOMP_RET_ALLOW);
+}
+
+static void
+emit_arguments(struct program *program)
+{
+	here(program, TO_SOCKET);
+	load(program, AT_FIRST_ARGUMENT);
+	for (size_t i = 0; i < KR_COUNT(allowed_families); i++)
+		if_equal(program, allowed_families[i], TO_ALLOW);
+	answer(program, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	here(program, TO_UNSHARE);
+	load(program, AT_FIRST_ARGUMENT);
+	if_any(program, UNSHARE_TIME, TO_EPERM);
+	here(program, TO_CLONE);
+	load(program, AT_FIRST_ARGUMENT);
+	if_any(program, NAMESPACES, TO_EPERM);
+	answer(program, SECCOMP_RET_ALLOW);
+	here(program, TO_IOCTL);
+	load(program, AT_SECOND_ARGUMENT);
+	for (size_t i = 0; i < KR_COUNT(refused_requests); i++)
+		if_equal(program, refused_requests[i], TO_EPERM);
+}
+
 size_t
 kr_seccomp_build(enum kr_arch arch, struct kr_bpf out[KR_SECCOMP_MAX])
 {
 	struct program program = { .out = out };
-	const struct machine *machine;
 
 	KR_BUG_IF(arch >= KR_ARCH_UNKNOWN);
-	machine = &machines[arch];
-	emit_known(&program, machine);
-	for (size_t i = 0; i < REFUSED; i++)
-		if_equal(&program, machine->refused[i], TO_EPERM);
-	if_equal(&program, machine->ioctl, TO_IOCTL);
-	if_equal(&program, machine->socket, TO_SOCKET);
-	if_equal(&program, machine->socketpair, TO_SOCKET);
-	answer(&program, SECCOMP_RET_ALLOW);
-	here(&program, TO_SOCKET);
-	load(&program, AT_FIRST_ARGUMENT);
-	for (size_t i = 0; i < KR_COUNT(allowed_families); i++)
-		if_equal(&program, allowed_families[i], TO_ALLOW);
-	answer(&program, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
-	here(&program, TO_IOCTL);
-	load(&program, AT_SECOND_ARGUMENT);
-	for (size_t i = 0; i < KR_COUNT(refused_requests); i++)
-		if_equal(&program, refused_requests[i], TO_EPERM);
+	emit_known(&program, &machines[arch]);
+	emit_calls(&program, &machines[arch]);
+	emit_arguments(&program);
 	emit_answers(&program);
 	resolve(&program);
 	return program.n;

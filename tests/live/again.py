@@ -26,7 +26,7 @@ FILES = {
     "channel": {"docker": ["CHN-01 CHN-02", "CHN-01 CHN-05", "CHAN-01", "CHAN-02", "CHAN-03", "CHAN-08", "CHN-05 CHN-07", "CHAN-06", "CHAN-07", "CHAN-10", "CHAN-12", "CHN-06"],
                 "sample": ["CHN-01 CHN-02", "CHAN-01", "CHAN-02", "CHAN-06", "CHAN-10", "CHAN-12"], "rootless": ["CHN-01 CHN-02", "CHAN-01", "CHAN-10"]},
     "kernel": {"docker": ["every listed call", "PROC-08", "PROC-14", "NET-04", "PROC-11", "OS-SEC-04 PROC-23", "PROC-19", "PROC-20", "PROC-21", "PROC-18", "PROC-06", "PROC-15 OS-SEC-06", "PROC-24"],
-               "sample": ["every listed call", "PROC-08", "NET-04", "PROC-11", "OS-SEC-04 PROC-23", "PROC-19", "PROC-06", "PROC-18"], "rootless": ["every listed call", "PROC-19", "PROC-06"]},
+               "sample": ["every listed call", "PROC-08", "NET-04", "PROC-11", "OS-SEC-04 PROC-23", "PROC-19", "PROC-06", "PROC-18"], "rootless": ["every listed call", "PROC-11", "PROC-19", "PROC-06"]},
     "view": {"docker": ["FS-09\"", "no remount", "FS-20", "FS-02"], "rootless": ["FS-20"]},
     "launch": {"docker": ["OS-LCH-04 OS-LCH-07", "OS-LCH-08", "OS-LCH-09", "PROC-01", "PROC-02", "PROC-03", "PROC-04", "PROC-05", "LIFE-02 OS-SEC-07", "kraft run killed at random"],
                "sample": ["OS-LCH-08", "OS-LCH-09", "PROC-01", "PROC-02", "PROC-03", "PROC-04"], "rootless": ["OS-LCH-08", "PROC-02", "PROC-03"]},

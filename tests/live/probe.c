@@ -299,6 +299,7 @@ static const struct named_call listed[] = {
 	{ "fspick", 433 },
 	{ "mount_setattr", 442 },
 	{ "open_tree_attr", NR_OPEN_TREE_ATTR },
+	{ "setns", SYS_setns },
 };
 
 /* Every call of the list: "name number verdict". */
@@ -506,6 +507,17 @@ clone_user(void)
 	return 0;
 }
 
+/* The kernel drops what is above 32 bits. */
+static int
+clone_user_high(void)
+{
+	long child = syscall(SYS_clone, 1ul << 32 | CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+	if (child == 0)
+		_exit(0);
+	report("clone-user-high", child);
+	return 0;
+}
+
 static int
 clone3_user(void)
 {
@@ -529,8 +541,8 @@ static int
 cmd_namespaces(int argc, char **argv)
 {
 	(void)argc, (void)argv;
-	int (*const attempts[])(void) = { unshare_user, clone_user, clone3_user, unshare_mount, unshare_net,
-		unshare_pid, setns_init };
+	int (*const attempts[])(void) = { unshare_user, clone_user, clone_user_high, clone3_user, unshare_mount,
+		unshare_net, unshare_pid, setns_init };
 	for (size_t i = 0; i < COUNT(attempts); i++)
 		try_in_child(attempts[i]);
 	return 0;

@@ -9,9 +9,11 @@ from kraftlive import *
 
 LISTED = ("keyctl add_key request_key io_uring_setup io_uring_enter io_uring_register bpf perf_event_open userfaultfd kexec_load"
           " kexec_file_load init_module finit_module delete_module mount umount2 pivot_root open_tree move_mount fsopen fsconfig fsmount"
-          " fspick mount_setattr open_tree_attr").split()
+          " fspick mount_setattr open_tree_attr setns").split()
 FAMILIES = {1: "unix", 2: "inet", 10: "inet6", 16: "netlink"}
 X86 = platform.machine() == "x86_64"
+CLONE, UNSHARE, CLONE3 = (56, 272, 435) if X86 else (220, 97, 435)
+NAMESPACES = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 LAST_OWN = 336 if X86 else 294  # the last number before the gap that ends at 424; from there all machines have the same
 
 
@@ -84,12 +86,16 @@ def _(t):
     t.control(inside.pop("end") == outside.pop("end") == [str(high)] and len(outside) <= 4, "on the host (almost) nothing is refused", outside)
     listed = {line.split()[1] for line in home.probe("listed").lines}
     differ = {nr for nr in set(inside) | set(outside) if inside.get(nr) != outside.get(nr)}
-    # socket and socketpair with family -1 and 0 are refused by their own rule; ioctl with request -1 is not.
+    # socket and socketpair with family -1 and 0 are refused by their own rule; ioctl with request -1 is not; clone and unshare with
+    # flags -1 are, and with 0 they are not.
     sockets = {"41", "53"} if X86 else {"198", "199"}
+    flags = {str(CLONE), str(UNSHARE)}
     t.attack(listed - {n for n in listed if int(n) > high} <= differ, "every listed one", sorted(differ))
     # Numbers that the filter does not know are decided as well: ENOSYS, as a kernel without them would answer.
-    unknown = {nr for nr in differ - listed - sockets if inside[nr] == ["ENOSYS", "ENOSYS"]}
-    t.works(differ - listed <= sockets | unknown, "nothing else", differ - listed - unknown)
+    unknown = {nr for nr in differ - listed - sockets - {str(CLONE3)} if inside[nr] == ["ENOSYS", "ENOSYS"]}
+    t.works(differ - listed <= sockets | flags | unknown | {str(CLONE3)}, "nothing else", differ - listed - unknown)
+    t.attack(inside.get(str(CLONE3)) == ["ENOSYS", "ENOSYS"] or CLONE3 > high, "clone3", inside)
+    t.attack(all(inside.get(nr) == ["EPERM", "allowed"] for nr in flags), "clone and unshare by their flags", inside)
     t.works(not [nr for nr in unknown if not LAST_OWN < int(nr) < 424 and int(nr) < 467], "no call of today's kernels is unknown", sorted(unknown))
     t.attack(all(inside[nr] == ["EPERM", "EPERM"] for nr in listed if int(nr) <= high), "with EPERM", inside)
     corners = [2147483647, 4294967295, 4294967294, 0x3fffffff, 0x7ffffffe]
@@ -111,7 +117,7 @@ def _(t):
     t.works(466 <= newest < 600, "the newest number that is allowed", newest)
     for nr, action in actions.items():
         unknown = LAST_OWN < nr < 424 or nr > max(newest, 467)
-        wanted = EPERM if nr in listed else ENOSYS if unknown else ALLOW
+        wanted = EPERM if nr in listed else ENOSYS if unknown or nr == CLONE3 else ALLOW
         t.attack(action == wanted or LAST_OWN - 1 <= nr <= LAST_OWN and action == ENOSYS, "number %d" % nr, hex(action))
     for nr in (1 << 20, 0x3fffffff, 0x7fffffff, 0x80000000, 0xffffffff):
         t.attack(simulate(code, here, nr) == ENOSYS, "number %#x" % nr)
@@ -126,6 +132,15 @@ def _(t):
             got = simulate(code, here, call, (family, 1, 0))
             t.attack(got in want, "family %d" % family, hex(got))
             t.attack(simulate(code, here, call, (family | 1 << 32, 1, 0)) in want, "family %d with a high bit" % family)
+    for flag in NAMESPACES:
+        for bits in (0, 17, 0xff, 1 << 32, 0xffffffff << 32):
+            for call in (CLONE, UNSHARE):
+                t.attack(simulate(code, here, call, (flag | bits,)) == EPERM, "%d with %#x" % (call, flag | bits))
+    t.attack(simulate(code, here, UNSHARE, (0x80,)) == EPERM, "unshare of the time namespace")
+    for flags in (17, 0x3d0f00, 0x4111, 0x1200011, 17 | 1 << 32):
+        t.works(simulate(code, here, CLONE, (flags,)) == ALLOW, "clone with %#x" % flags)
+    for flags in (0x200, 0x400):
+        t.works(simulate(code, here, UNSHARE, (flags,)) == ALLOW, "unshare with %#x" % flags)
     foreign = ARCH_I386 if X86 else ARCH_ARM
     for arch in (foreign, 0, 0xffffffff, ARCH_AARCH64 if X86 else ARCH_X86_64):
         for nr in list(range(0, 500)) + [0x40000000]:
@@ -207,16 +222,28 @@ def _(t):
 @wall("PROC-11 OS-SEC-04", "no user namespace can be made inside, and nothing mounted")
 def _(t):
     home = shared()
-    inside = home.probe("namespaces").table()
-    t.attack(not [k for k, v in inside.items() if v == "ok"], "every way is refused", inside)
-    t.attack(inside.get("unshare-user") in ("ENOSPC", "EPERM") and inside.get("clone3-user") in ("ENOSPC", "EPERM", "ENOSYS"), "as the case says", inside)
+    users = ("unshare-user", "clone-user", "clone-user-high", "clone3-user")
+
+    def made(result):
+        if result.code != 0 or not all(result.said(u) for u in users):
+            raise Failed("the probe does not tell: %r" % result)
+        return [u for u in users if result.said(u) == "ok"]
+    inside = home.probe("namespaces")
+    t.attack("ok" not in inside.table().values(), "every way is refused", inside)
+    t.attack([inside.said(u) for u in users] == ["EPERM", "EPERM", "EPERM", "ENOSYS"], "by the filter", inside)
     t.attack(home.run("unshare", "-rm", "true").code != 0 and home.run("bwrap", "--ro-bind", "/", "/", "true").code != 0, "nor by programs")
     t.works(home.sh("(true) && sh -c true").code == 0, "processes can be made")
-    weaker = home.weaker("./probe", "namespaces", drop=["--disable-userns"])
-    if weaker.code == 0 and weaker.lines:
-        t.control(weaker.said("unshare-user") == "ok", "without --disable-userns it works", weaker)
-    else:
-        t.control(home.bare("./probe", "namespaces", without=["--disable-userns"]).said("unshare-user") == "ok", "in a bare sandbox without it", weaker)
+    threads = home.py("import threading, subprocess; a = []; b = [threading.Thread(target=a.append, args=(i,)) for i in range(9)]\n"
+                      "for thread in b: thread.start()\nfor thread in b: thread.join()\nprint(len(a), subprocess.call(['true']))")
+    t.works(threads.out == "9 0\n", "threads too", threads)
+    if RUNTIME:
+        bare = home.bare("./probe", "namespaces") if RUNTIME.is_rootless else home.weaker("./probe", "namespaces", drop=[])
+        t.control(made(bare) == list(users), "without kraft's filter it works", bare)
+        return
+    t.attack(not made(home.run("./probe", "namespaces", env=home.without("--disable-userns"))), "the filter alone holds")
+    t.attack(not made(home.run("./probe", "namespaces", env=home.without("--seccomp"))), "bubblewrap alone holds")
+    weaker = home.run("./probe", "namespaces", env=home.without("--disable-userns", "--seccomp"))
+    t.control(made(weaker) == list(users), "without both it works", weaker)
 
 
 @wall("OS-SEC-04 PROC-23", "every namespace is the sandbox's own, and its host name does not leak")

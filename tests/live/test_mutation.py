@@ -7,6 +7,7 @@ from kraftlive import *
 # What cannot be seen from inside, and where it is tested.
 UNSEEN = {
     "--die-with-parent": "seen only when bubblewrap's parent dies: test_launch LIFE-02",
+    "--disable-userns": "the filter refuses the same: test_kernel PROC-11 takes away one, the other, and both",
     "--cap-drop": "an unprivileged caller has no capability to lose",
     "--unshare-user": "implied by --unshare-all, but --disable-userns wants it said",
     "--assert-userns-disabled": "an assertion",

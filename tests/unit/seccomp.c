@@ -120,11 +120,11 @@ deny(int error)
 /* ---- what kraft promises, said again without the code's table ---- */
 
 struct numbers {
-	uint32_t ioctl, socket, socketpair, getpid;
+	uint32_t ioctl, socket, socketpair, getpid, clone, unshare;
 };
 static const struct numbers numbers[] = {
-	[KR_ARCH_X86_64] = { 16, 41, 53, 39 },
-	[KR_ARCH_AARCH64] = { 29, 198, 199, 172 },
+	[KR_ARCH_X86_64] = { 16, 41, 53, 39, 56, 272 },
+	[KR_ARCH_AARCH64] = { 29, 198, 199, 172, 220, 97 },
 };
 
 #define FOR_EACH_ARCH(arch) for (enum kr_arch arch = KR_ARCH_X86_64; arch < KR_ARCH_UNKNOWN; arch++)
@@ -216,11 +216,62 @@ socket_families(void **state)
 	}
 }
 
-/* The seed's list, by name. */
+/* PROC-11, OS-SEC-04: each namespace's flag, alone, beside others and below high bits; what starts threads
+ * and processes passes. */
+enum { CLONE3 = 435, NEW_TIME = 0x80, NEW_USER = 0x10000000 };
+
+static const uint64_t new_namespaces[] = { 0x20000 /* mnt */, 0x2000000 /* cgroup */, 0x4000000 /* uts */,
+	0x8000000 /* ipc */, NEW_USER, 0x20000000 /* pid */, 0x40000000 /* net */ };
+
+static void
+new_namespaces_are_refused(void **state)
+{
+	/* SIGCHLD, all that a thread has, its signal's bits, and the bits that only a 64-bit comparison sees. */
+	static const uint64_t beside[] = { 0, 17, 0x3d0f00, 0xff, 0x200, 1ull << 32, 0xffffffff00000000ull };
+
+	(void)state;
+	FOR_EACH_ARCH(arch)
+	{
+		struct filter filter = ours(arch);
+		const struct numbers *call = &numbers[arch];
+
+		for (size_t i = 0; i < KR_COUNT(beside); i++) {
+			for (size_t n = 0; n < KR_COUNT(new_namespaces); n++) {
+				uint64_t flags = new_namespaces[n] | beside[i];
+
+				assert_int_equal(ask(&filter, audit[arch], call->clone, flags, 0), deny(EPERM));
+				assert_int_equal(ask(&filter, audit[arch], call->unshare, flags, 0), deny(EPERM));
+				assert_int_equal(ask(&filter, audit[arch], call->clone, beside[i], flags), SECCOMP_RET_ALLOW);
+			}
+			assert_int_equal(ask(&filter, audit[arch], call->unshare, beside[i] | NEW_TIME, 0), deny(EPERM));
+			assert_int_equal(ask(&filter, audit[arch], CLONE3, beside[i], 88), deny(ENOSYS));
+		}
+	}
+}
+
+static void
+threads_and_processes_are_made(void **state)
+{
+	static const uint64_t flags[] = { 17, 0x3d0f00 /* a thread */, 0x4111 /* vfork */, 0x1200011 /* fork */,
+		0x1011 /* with a pidfd */, 0x80000011 /* io */, 0x1ull << 32 | 17 };
+
+	(void)state;
+	FOR_EACH_ARCH(arch)
+	{
+		struct filter filter = ours(arch);
+
+		for (size_t i = 0; i < KR_COUNT(flags); i++)
+			assert_int_equal(ask(&filter, audit[arch], numbers[arch].clone, flags[i], 0), SECCOMP_RET_ALLOW);
+		for (uint64_t i = 0x200 /* fs */; i <= 0x400 /* files */; i <<= 1)
+			assert_int_equal(ask(&filter, audit[arch], numbers[arch].unshare, i, 0), SECCOMP_RET_ALLOW);
+	}
+}
+
+/* The list, by name. */
 static const char *const refused[] = { "keyctl", "add_key", "request_key", "io_uring_setup", "io_uring_enter",
 	"io_uring_register", "bpf", "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load",
 	"init_module", "finit_module", "delete_module", "mount", "umount2", "pivot_root", "open_tree",
-	"move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "open_tree_attr" };
+	"move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "open_tree_attr", "setns" };
 
 static bool
 has_rule(enum kr_arch arch, const char *text)
@@ -246,9 +297,12 @@ explain_names_every_rule(void **state)
 			assert_true(has_rule(arch, text));
 		}
 		assert_true(has_rule(arch, "EPERM ioctl TIOCSTI") && has_rule(arch, "EPERM ioctl TIOCLINUX"));
+		assert_true(has_rule(arch, "EPERM clone into a new namespace"));
+		assert_true(has_rule(arch, "EPERM unshare of a namespace"));
+		assert_true(has_rule(arch, "ENOSYS clone3, for which every libc uses clone"));
 		while (kr_seccomp_rule(arch, n))
 			n++;
-		assert_int_equal(n, KR_COUNT(refused) + 6);
+		assert_int_equal(n, KR_COUNT(refused) + 9);
 	}
 }
 
@@ -316,6 +370,9 @@ check_header(enum kr_arch arch, const char *path)
 	assert_int_equal(header_number(header, "ioctl"), numbers[arch].ioctl);
 	assert_int_equal(header_number(header, "socket"), numbers[arch].socket);
 	assert_int_equal(header_number(header, "socketpair"), numbers[arch].socketpair);
+	assert_int_equal(header_number(header, "clone"), numbers[arch].clone);
+	assert_int_equal(header_number(header, "unshare"), numbers[arch].unshare);
+	assert_int_equal(header_number(header, "clone3"), CLONE3);
 	free(header);
 }
 
@@ -420,6 +477,16 @@ oracle_families(scmp_filter_ctx context, const char *call)
 				0);
 }
 
+static void
+oracle_flag(scmp_filter_ctx context, uint64_t flag)
+{
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(
+			seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), i ? SCMP_SYS(unshare) : SCMP_SYS(clone), 1,
+				SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)),
+			0);
+}
+
 static struct filter
 oracle(void)
 {
@@ -441,6 +508,12 @@ oracle(void)
 		assert_int_equal(seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
 							 SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, request)),
 			0);
+	for (size_t i = 0; i < KR_COUNT(new_namespaces); i++)
+		oracle_flag(context, new_namespaces[i]);
+	assert_int_equal(seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare), 1,
+						 SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_TIME, NEW_TIME)),
+		0);
+	assert_int_equal(seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0), 0);
 	oracle_families(context, "socket");
 	oracle_families(context, "socketpair");
 	assert_int_equal(seccomp_export_bpf(context, fd), 0);
@@ -471,7 +544,7 @@ static void
 agrees_with_libseccomp(void **state)
 {
 	static const uint64_t values[] = { 0, 1, 2, 10, 16, 17, 40, 63, 0x5401, 0x5412, 0x541c, 0x100005412,
-		0x100000001, 0x10000541c, 0x100000028 };
+		0x100000001, 0x10000541c, 0x100000028, 0x20011, 0x80, 0x10000011, 0x110000000, 0x7e020080, 0x3d0f00 };
 	static const uint32_t arches[] = { AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, AUDIT_ARCH_I386,
 		AUDIT_ARCH_ARM };
 	struct filter mine = ours(kr_arch_here()), theirs = oracle();
@@ -501,6 +574,8 @@ main(void)
 		cmocka_unit_test(other_abis_are_enosys),
 		cmocka_unit_test(ioctl_refuses_two_requests_on_their_low_bits),
 		cmocka_unit_test(socket_families),
+		cmocka_unit_test(new_namespaces_are_refused),
+		cmocka_unit_test(threads_and_processes_are_made),
 		cmocka_unit_test(explain_names_every_rule),
 		cmocka_unit_test(numbers_of_x86_64),
 		cmocka_unit_test(numbers_of_aarch64),
