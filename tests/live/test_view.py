@@ -433,6 +433,35 @@ def _(t):
     t.works(gone(here), "the other item ends with its kraft")
 
 
+def planted(t, home):
+    """A runtime's binds are neither nosuid nor nodev (docker has no words for it). What stands for that is shown by files that no
+    worker could make: a root of the runtime's own, without kraft, puts them into the worktree."""
+    def bare(*words, more=()):
+        code, out, err = RUNTIME.call(*RUNTIME.bare(*words, image=home.image, mounts=[home.worktree], cwd=home.worktree, flags=more), ok=False)
+        return Result(code, out.encode(), err.encode())
+
+    def as_root(script):
+        mount = "type=bind,src=%s,dst=/w" % home.worktree
+        RUNTIME.call("run", "--rm", "--pull", "never", "--network", "none", "--user", "0:0", "--cap-add", "MKNOD", "--mount", mount, home.image,
+                     "sh", "-c", "cd /w/sub && " + script)
+    as_root("cp ../probe theirs && chown 5:5 theirs && chmod 6755 theirs")
+    inside, outside = home.run("sub/theirs", "flags"), bare("sub/theirs", "flags")
+    mine = "%d %d %d %d" % (os.getuid(), os.getuid(), os.getgid(), os.getgid())
+    t.attack(inside.said("ids") == mine, "another user's setuid program gives nothing", inside)
+    t.control(outside.said("ids") not in (None, mine), "without no_new_privs it does", outside)
+    if RUNTIME.is_rootless:
+        return  # its root makes no device node either, and the devices that a worker may open are those of its user
+    device = next((d for d in ("/dev/loop-control", "/dev/fuse", "/dev/cpu_dma_latency", "/dev/vhost-net", "/dev/hwrng") if os.path.exists(d)), None)
+    if not device:
+        raise Failed("this machine has no device that a container does not get")
+    number = os.stat(device).st_rdev
+    as_root("mknod node c %d %d && chmod 0666 node" % (os.major(number), os.minor(number)))
+    inside = home.probe("open", "rn", "sub/node")
+    allowed = bare("./probe", "open", "rn", "sub/node", more=["--device-cgroup-rule", "c %d:%d rwm" % (os.major(number), os.minor(number))])
+    t.attack(inside.out == "sub/node EPERM\n", "a device node that lies there opens for nobody: " + device, inside)
+    t.control(allowed.out == "sub/node ok\n", "where the runtime is told to allow the device it opens", allowed)
+
+
 @wall("FS-16 OS-SEC-06", "device nodes cannot be made anywhere; every writable mount is nodev and nosuid")
 def _(t):
     home = shared()
@@ -442,8 +471,8 @@ def _(t):
             t.attack(made.out in ("mknod EPERM\n", "mknod EROFS\n", "mknod EACCES\n"), "mknod at " + place, made)
     flags = home.sh("./probe statvfs . $HOME /tmp /var/tmp /dev/shm \"$KRAFT_RESULT_PATH\"")
     for line in flags.lines:
-        # No CLI has words for a bind's: there the devices' control group and no_new_privs stand for them.
-        t.attack(line.endswith(" rw nodev nosuid") or RUNTIME and line.split()[0] not in ("/tmp", "/var/tmp", "/dev/shm"), "flags", line)
+        if not RUNTIME or line.split()[0] in ("/tmp", "/var/tmp", "/dev/shm"):
+            t.attack(line.endswith(" rw nodev nosuid"), "flags", line)
     t.attack(len(flags.lines) == 6, "all six", flags)
     t.works(home.probe("mknod", "fifo", "p").out == "mknod ok\n" and home.sh("rm fifo").code == 0, "a FIFO is fine")
     extracted = home.py("""
@@ -459,6 +488,9 @@ print(os.path.exists('evil') and __import__('stat').S_ISCHR(os.lstat('evil').st_
     t.attack("True" not in extracted.out, "nor by tar", extracted)
     linked = home.sh("ln /dev/null sub/null; ln /dev/zero /tmp/z; mv /dev/null /tmp/")
     t.attack(linked.code != 0, "nor by a hard link", linked)
+    if RUNTIME:
+        planted(t, home)
+        return
     bare = home.bare("./probe", "statvfs", "/dev", "/tmp")
     t.control("nodev" in bare.out, "bubblewrap itself sets nodev, nosuid: the flags are read from the mount", bare)
 
