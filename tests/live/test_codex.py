@@ -165,11 +165,12 @@ def _(t):
     ran = desk.agent()
     desk.by_the_script(t)
     t.attack(ran.code == 0 and [n for n in desk.left() if n.startswith("denied")] == [], "none of them ran", ran, desk.left())
-    t.works(len(desk.decided()) < 4, "it was killed, if not each time: kraft was not asked", desk.decided())
+    before = len(desk.decided())  # of hooks that were quicker than their killer
+    t.works(before < 4, "it was killed, if not each time: kraft was not asked", desk.decided())
     desk.plays(Step(patch("denied", ["x"])), Step(text("done"), denied("deny_tools")))
     desk.agent("go on", "--keep")
     desk.by_the_script(t, "with its hook alive")
-    t.works(len(desk.decided()) == 1, "kraft was asked", desk.decided())
+    t.works(len(desk.decided()) == before + 1, "kraft was asked", desk.decided())
     bare = HOOK.partition(" ||")[0]
     loose = Desk(Step(shell(KILLER)), *[Step(patch("denied%d" % n, ["x"])) for n in range(4)], Step(text("done")), layer={"deny_tools": ["Write"]}, runtime=[HOST])
     hook = 'hooks.PreToolUse=[{matcher="*",hooks=[{type="command",command="%s",timeout=86400}]}]' % bare
