@@ -87,6 +87,14 @@ kr_fault_reach(enum kr_fault_point point)
 	errno = saved;
 }
 
+const char *
+kr_fault_macos(void)
+{
+	const char *program = getenv("KRAFT_PRETEND_MACOS");
+
+	return program && program[0] == '/' ? program : NULL;
+}
+
 int64_t
 kr_fault_clock_ms(void)
 {

@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "os/sys.h"
@@ -167,6 +168,22 @@ kr_host_egress_program(struct kr_arena *arena, const struct kr_host *host, struc
 	return NULL;
 }
 
+/* A test's build can be told to go the other way; an installed one cannot. */
+static void
+find_walls(struct kr_host *host)
+{
+	const char *stand_in = KR_FAULT_MACOS();
+
+#ifdef __APPLE__
+	const bool is_macos = true;
+#else
+	const bool is_macos = stand_in != NULL;
+#endif
+	host->os = is_macos ? KR_SYSTEM_MACOS : KR_SYSTEM_LINUX;
+	if (is_macos)
+		host->sandbox_exec = stand_in ? stand_in : "/usr/bin/sandbox-exec";
+}
+
 int
 kr_host_gather_places(struct kr_arena *arena, struct kr_host *out, struct kr_error *err)
 {
@@ -185,6 +202,7 @@ kr_host_gather_places(struct kr_arena *arena, struct kr_host *out, struct kr_err
 	if (!p->config_dir)
 		return -1;
 	host.user = user_name(arena, &host);
+	find_walls(&host);
 	*out = host;
 	return 0;
 }

@@ -19,6 +19,7 @@ enum kr_system { KR_SYSTEM_LINUX, KR_SYSTEM_MACOS };
 /* Facts of the host, gathered by os/host.h or written in a golden test's host.json. All paths clean. */
 struct kr_host {
 	enum kr_system os; /* `system` is banned (base/banned.h) */
+	const char *sandbox_exec; /* macOS: /usr/bin/sandbox-exec; what stands in for it where a test pretends (base/fault.h) */
 	const struct kr_fs *fs;
 	struct kr_places places;
 	const char *user;                 /* login name */
