@@ -19,7 +19,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h> /* renameat alone */
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -41,7 +40,6 @@
 #endif
 
 enum {
-	LAST_WORDS_MS = 2000, /* for a kraft that does not read */
 	QUOTA_TRIES = 40,
 	QUOTA_WAIT_MS = 25,
 };
@@ -51,30 +49,13 @@ static struct kg_launch only;
 
 /* ---- ends that come before the sandbox ---- */
 
-static void
-write_exit_file(struct kg_launch *launch, const struct kg_result *result)
-{
-	char text[KG_RESULT_BYTES];
-	size_t n = kg_result_text(result, text);
-	int fd = openat(
-		launch->folder, KG_EXIT_FILE ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (fd >= 0 && write(fd, text, n) == (ssize_t)n &&
-		renameat(launch->folder, KG_EXIT_FILE ".new", launch->folder, KG_EXIT_FILE) == 0) {
-		close(fd);
-		return;
-	}
-	kg_say(2, "cannot write the exit file: ", kg_errno_text(errno), NULL);
-	(void)unlinkat(launch->folder, KG_EXIT_FILE ".new", 0); /* on a full disk it is there, and empty */
-}
-
 void
 kg_launch_fault(struct kg_launch *launch, enum kg_fault fault, int failed)
 {
 	struct kg_message message = { .type = KG_LAUNCH_FAILED, .a = (int32_t)fault, .b = failed };
 
-	if (launch->control >= 0)
-		(void)kg_send(launch->control, &message, -1, MSG_DONTWAIT); /* stderr and the exit file say it too */
+	if (launch->control.fd >= 0)
+		(void)kg_send(launch->control.fd, &message, -1, MSG_DONTWAIT); /* stderr and the exit file say it too */
 }
 
 void
@@ -83,8 +64,8 @@ kg_launch_refuse(struct kg_launch *launch, enum kg_fault fault, int failed)
 	struct kg_result result = { .code = KG_EXIT_REFUSED };
 
 	kg_launch_fault(launch, fault, failed);
-	if (launch->folder >= 0)
-		write_exit_file(launch, &result);
+	if (launch->control.folder >= 0)
+		kg_control_write_exit(&launch->control, &result);
 	_exit(KG_EXIT_REFUSED);
 }
 
@@ -102,7 +83,7 @@ kg_launch_refuse_errno(struct kg_launch *launch, enum kg_fault fault, const char
 static void
 keep_descriptors(struct kg_launch *launch)
 {
-	const int named[] = { launch->folder, launch->control, launch->args, launch->lifeline, launch->verify,
+	const int named[] = { launch->control.folder, launch->control.fd, launch->args, launch->lifeline, launch->verify,
 		launch->bwrap.seccomp, launch->container.environment, launch->container.directory,
 		launch->container.filter, launch->container.listener };
 	static int keep[KG_PASS_MAX + KG_COUNT(named)];
@@ -315,60 +296,6 @@ end_sandbox(struct kg_launch *launch)
 	launch->kind->end(launch);
 }
 
-/* ---- to kraft ---- */
-
-static void
-drop_control(struct kg_launch *launch)
-{
-	close(launch->control);
-	launch->control = -1; /* a session without lifeline goes on; the next kraft reads the files */
-	for (size_t i = 0; i < launch->queued; i++)
-		if (launch->queue_fd[i] >= 0)
-			close(launch->queue_fd[i]);
-	launch->queued = 0;
-}
-
-static void
-flush_queue(struct kg_launch *launch)
-{
-	size_t sent = 0;
-	int failed = 0;
-
-	while (sent < launch->queued && !failed) {
-		failed = kg_send(launch->control, &launch->queue[sent], launch->queue_fd[sent], MSG_DONTWAIT);
-		if (failed)
-			break;
-		if (launch->queue_fd[sent] >= 0)
-			close(launch->queue_fd[sent]);
-		sent++;
-	}
-	launch->queued -= sent;
-	memmove(launch->queue, launch->queue + sent, launch->queued * sizeof(*launch->queue));
-	memmove(launch->queue_fd, launch->queue_fd + sent, launch->queued * sizeof(*launch->queue_fd));
-	if (failed && failed != EAGAIN)
-		drop_control(launch);
-}
-
-static void
-to_kraft(struct kg_launch *launch, const struct kg_message *message, int fd)
-{
-	if (launch->control < 0 || launch->queued == KG_LAUNCH_QUEUE) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	launch->queue[launch->queued] = *message;
-	launch->queue_fd[launch->queued++] = fd;
-	flush_queue(launch);
-}
-
-/* Room for a message of the init and for what we say before it. */
-static bool
-queue_has_room(const struct kg_launch *launch)
-{
-	return launch->queued + 2 <= KG_LAUNCH_QUEUE;
-}
-
 /* ---- from the init ---- */
 
 static bool
@@ -386,18 +313,7 @@ first_word(struct kg_launch *launch, pid_t sender)
 
 	launch->spoke = true;
 	launch->kind->spoke(launch);
-	to_kraft(launch, &child, -1);
-}
-
-static void
-mark_started(struct kg_launch *launch)
-{
-	int fd = openat(launch->folder, KG_STARTED_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (fd >= 0)
-		close(fd);
-	else
-		kg_say(2, "cannot write the started mark: ", kg_errno_text(errno), NULL);
+	kg_control_tell(&launch->control, &child, -1);
 }
 
 static void
@@ -418,8 +334,8 @@ take_word(struct kg_launch *launch)
 		return;
 	}
 	if (launch->word.type == KG_STARTED)
-		mark_started(launch);
-	to_kraft(launch, &launch->word, fd);
+		kg_control_mark_started(&launch->control);
+	kg_control_tell(&launch->control, &launch->word, fd);
 }
 
 /* What came beside the bytes: the sender's number on the host, and descriptors, of which one is kept. */
@@ -488,32 +404,16 @@ pass_signals(struct kg_launch *launch)
 }
 
 static void
-take_order(struct kg_launch *launch)
-{
-	launch->order_bytes = 0;
-	if (!kg_order_valid(&launch->order))
-		return; /* a kraft of another version: not understood, not done */
-	if (launch->order.type == KG_KILL)
-		end_sandbox(launch);
-	else
-		launch->signals |= 1ull << (launch->order.a - 1);
-}
-
-static void
 hear_kraft(struct kg_launch *launch)
 {
-	ssize_t n = recv(launch->control, (char *)&launch->order + launch->order_bytes,
-		sizeof(launch->order) - launch->order_bytes, MSG_DONTWAIT);
+	struct kg_message order;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (!kg_control_hear(&launch->control, &order))
 		return;
-	if (n <= 0) {
-		drop_control(launch);
-		return;
-	}
-	launch->order_bytes += (size_t)n;
-	if (launch->order_bytes == sizeof(launch->order))
-		take_order(launch);
+	if (order.type == KG_KILL)
+		end_sandbox(launch);
+	else
+		launch->signals |= 1ull << (order.a - 1);
 }
 
 /* ---- serving ---- */
@@ -526,9 +426,9 @@ watch(const struct kg_launch *launch, struct pollfd at[PLACES])
 	bool writes = launch->start || launch->signals;
 
 	at[AT_CONTROL] =
-		(struct pollfd){ launch->control, (short)(launch->queued ? POLLIN | POLLOUT : POLLIN), 0 };
+		(struct pollfd){ launch->control.fd, (short)(launch->control.queued ? POLLIN | POLLOUT : POLLIN), 0 };
 	/* Not watched at all while kraft does not read: its end would be reported again and again. */
-	at[AT_INIT] = (struct pollfd){ queue_has_room(launch) && !launch->killed ? launch->pipe : -1,
+	at[AT_INIT] = (struct pollfd){ kg_control_has_room(&launch->control) && !launch->killed ? launch->pipe : -1,
 		(short)(writes ? POLLIN | POLLOUT : POLLIN), 0 };
 	at[AT_LIFELINE] = (struct pollfd){ launch->killed ? -1 : launch->lifeline, POLLIN, 0 };
 	for (int i = AT_KIND; i < PLACES; i++)
@@ -540,8 +440,8 @@ static void
 handle(struct kg_launch *launch, const struct pollfd at[PLACES])
 {
 	if (at[AT_CONTROL].revents & POLLOUT)
-		flush_queue(launch);
-	if (launch->control >= 0 && (at[AT_CONTROL].revents & (POLLIN | POLLHUP | POLLERR)))
+		kg_control_flush(&launch->control);
+	if (launch->control.fd >= 0 && (at[AT_CONTROL].revents & (POLLIN | POLLHUP | POLLERR)))
 		hear_kraft(launch);
 	if (at[AT_LIFELINE].revents && !launch->killed)
 		end_sandbox(launch);
@@ -580,16 +480,11 @@ static void
 last_words(struct kg_launch *launch)
 {
 	for (;;) {
-		struct pollfd control = { .fd = launch->control, .events = POLLOUT };
-
-		while (!launch->deaf && queue_has_room(launch) && hear_init(launch))
+		while (!launch->deaf && kg_control_has_room(&launch->control) && hear_init(launch))
 			;
-		if (!launch->queued)
+		if (!launch->control.queued)
 			return;
-		if (poll(&control, 1, LAST_WORDS_MS) == 1)
-			flush_queue(launch);
-		else
-			drop_control(launch);
+		kg_control_wait(&launch->control);
 	}
 }
 
@@ -597,7 +492,7 @@ int
 kg_launch_main(int argc, char **argv, char **environment)
 {
 	struct kg_launch *launch = &only;
-	int *const none[] = { &launch->folder, &launch->control, &launch->lifeline, &launch->args,
+	int *const none[] = { &launch->control.folder, &launch->control.fd, &launch->lifeline, &launch->args,
 		&launch->verify, &launch->pipe, &launch->child_fd, &launch->word_fd, &launch->bwrap.seccomp,
 		&launch->bwrap.init_end, &launch->container.environment, &launch->container.directory,
 		&launch->container.filter, &launch->container.listener, &launch->container.init };
@@ -622,6 +517,6 @@ kg_launch_main(int argc, char **argv, char **environment)
 	if (!launch->spoke && !launch->killed)
 		launch->kind->explain(launch);
 	result = kg_result_of(&launch->talk, launch->killed);
-	write_exit_file(launch, &result);
+	kg_control_write_exit(&launch->control, &result);
 	return result.code;
 }

@@ -7,10 +7,9 @@
 
 #include <poll.h>
 
+#include "guest/control.h"
 #include "guest/namespace.h"
 #include "guest/sys.h"
-
-enum { KG_LAUNCH_QUEUE = 8 }; /* messages to kraft that it has not read yet; then the init waits */
 
 /* How far the process that becomes another program came. It shares our memory until its exec. */
 enum kg_stage { KG_STAGE_NAMESPACE, KG_STAGE_EXEC, KG_STAGE_DONE };
@@ -21,7 +20,8 @@ struct kg_launch {
 	const struct kg_kind *kind;
 	/* the command line */
 	const char *terminal_size, *channel, *cwd, *exec;
-	int folder, control, lifeline, args, verify;
+	struct kg_control control;
+	int lifeline, args, verify;
 	const char *keep[KG_KEEP_MAX];
 	size_t keep_count;
 	bool terminal, keep_stderr;
@@ -59,13 +59,10 @@ struct kg_launch {
 	size_t start_room, start_bytes, start_sent;
 	struct kg_talk talk;
 	bool spoke, killed, deaf;
-	struct kg_message order, word;
-	size_t order_bytes, word_bytes, word_fds;
+	struct kg_message word;
+	size_t word_bytes, word_fds;
 	int word_fd;
 	uint64_t signals; /* bit n-1: signal n waits to be passed on */
-	struct kg_message queue[KG_LAUNCH_QUEUE];
-	int queue_fd[KG_LAUNCH_QUEUE];
-	size_t queued;
 };
 
 enum { KG_KIND_PLACES = 2 };

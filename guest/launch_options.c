@@ -5,8 +5,8 @@
 
 #include "guest/launch.h"
 
-KG_TAKE_FD(struct kg_launch, folder, folder)
-KG_TAKE_FD(struct kg_launch, control, control)
+KG_TAKE_FD(struct kg_launch, folder, control.folder)
+KG_TAKE_FD(struct kg_launch, control, control.fd)
 KG_TAKE_FD(struct kg_launch, lifeline, lifeline)
 KG_TAKE_FD(struct kg_launch, args, args)
 KG_TAKE_FD(struct kg_launch, verify, verify)
@@ -112,8 +112,8 @@ container_complete(const struct kg_launch *launch)
 static bool
 complete(const struct kg_launch *launch)
 {
-	return launch->command_count > 0 && launch->cwd && launch->exec && launch->folder >= 0 &&
-		   launch->control >= 0 && launch->args >= 0 &&
+	return launch->command_count > 0 && launch->cwd && launch->exec && launch->control.folder >= 0 &&
+		   launch->control.fd >= 0 && launch->args >= 0 &&
 		   (launch->container.program ? !launch->bwrap.program && container_complete(launch)
 									  : bwrap_complete(launch));
 }

@@ -5,9 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,8 +80,8 @@ kg_parse_fd(const char *text)
 	return (int)value;
 }
 
-static bool
-sort(int *v, size_t n)
+bool
+kg_sort(int *v, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 		for (size_t j = i; j > 0 && v[j - 1] >= v[j]; j--) {
@@ -95,42 +93,6 @@ sort(int *v, size_t n)
 			v[j - 1] = t;
 		}
 	return true;
-}
-
-int
-kg_connect_unix(const char *path, int flags)
-{
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd, failed;
-
-	if (strlen(path) >= sizeof(to.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(to.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
-		return fd;
-	failed = errno;
-	close(fd);
-	return -failed;
-}
-
-bool
-kg_close_others(int *keep, size_t n)
-{
-	unsigned from = 3;
-
-	if (!sort(keep, n))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		unsigned fd = (unsigned)keep[i];
-
-		if (fd > from && syscall(SYS_close_range, from, fd - 1, 0) < 0)
-			return false;
-		from = fd + 1;
-	}
-	return syscall(SYS_close_range, from, ~0u, 0) == 0;
 }
 
 bool
@@ -195,19 +157,6 @@ kg_fill_streams(void)
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0)
 			(void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); /* takes the lowest number: this one */
-}
-
-/* Ignored signals would be inherited, and the launcher ignores some. All zero is the default action. */
-void
-kg_default_signals(void)
-{
-	static const char default_action[64];
-	sigset_t none;
-
-	for (int signal = 1; signal <= 64; signal++)
-		(void)syscall(SYS_rt_sigaction, signal, default_action, NULL, 8); /* KILL and STOP refuse, rightly */
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* To every shell and to execvp(3), so to us. */
@@ -281,7 +230,7 @@ kg_send_bytes(int fd, const void *bytes, size_t n, const int *descriptors, size_
 		memcpy(CMSG_DATA(&control.head), descriptors, count * sizeof(int));
 	}
 	do
-		sent = sendmsg(fd, &head, flags | MSG_NOSIGNAL);
+		sent = sendmsg(fd, &head, flags | KG_NO_SIGNAL);
 	while (sent < 0 && errno == EINTR);
 	if (sent < 0)
 		return errno;

@@ -1,4 +1,7 @@
-/* What launcher, init and shim share: words on stderr, options, descriptors. No stdio, no heap. */
+/*
+ * What launcher, init and shim share: words on stderr, options, descriptors. No stdio, no heap. What the systems
+ * do differently is in sys_linux.c or sys_darwin.c.
+ */
 #ifndef KG_SYS_H
 #define KG_SYS_H
 
@@ -9,6 +12,13 @@
 #include "guest/protocol.h"
 
 #define KG_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* For send(2). macOS learned of the flag late; who sends ignores the signal there. */
+#ifdef __APPLE__
+#define KG_NO_SIGNAL 0
+#else
+#define KG_NO_SIGNAL MSG_NOSIGNAL
+#endif
 
 int kg_launch_main(int argc, char **argv, char **environment);
 int kg_init_main(int argc, char **argv, char **environment);
@@ -51,6 +61,8 @@ int kg_parse_fd(const char *text);
 /* A connection to the unix stream socket at this path, or -errno; flags as for socket(2), beside SOCK_CLOEXEC. */
 int kg_connect_unix(const char *path, int flags);
 
+/* In place; false: one is there twice. */
+bool kg_sort(int *v, size_t n);
 /* Closes every descriptor above 2 that is not in keep (sorted in place, no duplicates, no negatives). */
 bool kg_close_others(int *keep, size_t n);
 
@@ -70,6 +82,10 @@ void kg_unmap(void *memory, size_t bytes);
 void kg_fill_streams(void);
 /* What a program is to be started with: no signal ignored, none blocked. Only between fork and exec. */
 void kg_default_signals(void);
+
+/* A pseudo-terminal, and one more opening of the command's side of it, beside O_RDWR | O_NOCTTY; -1 with errno. */
+int kg_open_master(void);
+int kg_open_slave(int master, int flags);
 
 /*
  * As execvpe(3), for the same errors: a name without '/' is looked up along the PATH of the variables that it

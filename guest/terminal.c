@@ -38,12 +38,8 @@ set_up(const struct kg_terminal *terminal)
 static int
 open_sides(struct kg_terminal *terminal, int master)
 {
-	int unlocked = 0;
-
-	if (ioctl(master, TIOCSPTLCK, &unlocked) < 0)
-		return -1;
-	terminal->tty = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
-	terminal->command_tty = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	terminal->tty = kg_open_slave(master, O_NONBLOCK);
+	terminal->command_tty = kg_open_slave(master, 0);
 	if (terminal->tty < 0 || terminal->command_tty < 0)
 		return -1;
 	return ioctl(terminal->tty, TIOCSCTTY, 0);
@@ -52,7 +48,7 @@ open_sides(struct kg_terminal *terminal, int master)
 int
 kg_terminal_open(struct kg_terminal *terminal)
 {
-	int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	int master = kg_open_master();
 
 	if (master < 0)
 		return -errno;
