@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "os/powerless.h"
 
@@ -388,7 +389,7 @@ kr_agent_render(
 	*r = (struct kr_render){
 		.reader = reader, .is_coloured = is_coloured && isatty(out_fd), .write = write_out
 	};
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (kr_pipe_pair(ends, false) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
 	read_end = ends[0];
 	if (kr_powerless_pass(pass, r, read_end, out_fd, pid, err) < 0) {

@@ -10,12 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/sha256.h"
 #include "base/text.h"
 
@@ -36,7 +36,7 @@ new_token(struct kr_arena *arena, struct kr_error *err)
 	unsigned char bytes[KR_API_TOKEN_CHARS];
 	char *out = kr_arena_alloc(arena, sizeof(bytes) + 1);
 
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+	if (!kr_random(bytes, sizeof(bytes))) {
 		kr_fail(err, KR_E_SYSTEM, "the system gives no random bytes");
 		return NULL;
 	}

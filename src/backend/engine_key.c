@@ -15,6 +15,7 @@
 #include "backend/engine.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "os/sys.h"
@@ -46,8 +47,8 @@ add_file(struct keyed *k, const char *path)
 		add(k, "-");
 	else
 		add(k, kr_arena_printf(k->arena, "%llu %llu %lld %lld.%09ld", (unsigned long long)st.st_dev,
-				   (unsigned long long)st.st_ino, (long long)st.st_size, (long long)st.st_ctim.tv_sec,
-				   st.st_ctim.tv_nsec));
+				   (unsigned long long)st.st_ino, (long long)st.st_size, (long long)kr_ctime(&st).tv_sec,
+				   kr_ctime(&st).tv_nsec));
 }
 
 /* Files of the kernel, whose times say nothing. */

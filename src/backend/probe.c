@@ -15,6 +15,7 @@
 #include "backend/probe.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "os/sys.h"
 
@@ -107,8 +108,8 @@ static const char *
 identity(struct kr_arena *arena, const char *path, const struct stat *st)
 {
 	return kr_arena_printf(arena, "1 %llu %llu %lld %lld.%09ld %s", (unsigned long long)st->st_dev,
-		(unsigned long long)st->st_ino, (long long)st->st_size, (long long)st->st_ctim.tv_sec,
-		st->st_ctim.tv_nsec, path);
+		(unsigned long long)st->st_ino, (long long)st->st_size, (long long)kr_ctime(st).tv_sec,
+		kr_ctime(st).tv_nsec, path);
 }
 
 /* The cache is ours alone (run_dir is 0700); a damaged one is only a reason to ask again. */

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/portable.h"
+
 void
 kr_close_p(int *fd)
 {
@@ -22,7 +24,7 @@ kr_pipe(int *read_end, int *write_end, struct kr_error *err)
 {
 	int fds[2], in, out, failed;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	if (kr_pipe_pair(fds, false) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
 	in = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
 	out = in < 0 ? -1 : fcntl(fds[1], F_DUPFD_CLOEXEC, 3);

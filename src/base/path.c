@@ -10,6 +10,7 @@
 #endif
 
 #include "base/fd.h"
+#include "base/portable.h"
 
 bool
 kr_path_is_clean(const char *path)
@@ -93,11 +94,7 @@ kr_path_is_within(const char *path, const char *directory)
 }
 
 /* How a directory is opened only to go through it: one that may be searched but not listed will do. */
-#ifdef O_PATH
-enum { TRAVERSE = O_DIRECTORY | O_CLOEXEC | O_PATH };
-#else
-enum { TRAVERSE = O_DIRECTORY | O_CLOEXEC | O_SEARCH };
-#endif
+enum { TRAVERSE = KR_O_PLACE | O_CLOEXEC };
 
 /* Portable walk: each component is opened relative to the one before with O_NOFOLLOW. Takes `at`. */
 static int

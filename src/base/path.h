@@ -23,7 +23,7 @@ bool kr_path_is_within(const char *path, const char *directory);
 
 /*
  * Opens a clean path from '/' without following any symbolic link (openat2 RESOLVE_NO_SYMLINKS where the kernel has
- * it, else component by component). flags as for open, O_CLOEXEC is added; use O_PATH for a mount source.
+ * it, else component by component). flags as for open, O_CLOEXEC is added; use KR_O_LOOK (base/portable.h) for a mount source.
  * Returns the descriptor or -1; a link on the way is KR_E_REFUSED, anything else KR_E_SYSTEM with sys_errno.
  */
 int kr_path_open(const char *clean, int flags, struct kr_error *err);

@@ -8,6 +8,9 @@
 
 #include <locale.h>
 #include <wchar.h>
+#ifdef __APPLE__
+#include <xlocale.h>
+#endif
 
 #include "base/text.h"
 
@@ -38,6 +41,8 @@ kr_board_init(struct kr_board *board, const struct kr_host *host)
 {
 	locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
 
+	if (!locale)
+		locale = newlocale(LC_CTYPE_MASK, "UTF-8", (locale_t)0); /* as macOS calls it */
 	*board = (struct kr_board){ .host = host, .locale = locale };
 	if (locale)
 		(void)uselocale(locale); /* for the widths of characters; without it only ASCII is shown */

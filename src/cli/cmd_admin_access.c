@@ -12,6 +12,7 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "config/access.h"
@@ -122,7 +123,7 @@ ask(char out[PASSWORD_BYTES], struct kr_error *err)
 		result = read_hidden(tty, "Again: ", again, err);
 	if (result == 0 && strcmp(out, again) != 0)
 		result = kr_fail(err, KR_E_USAGE, "the two are not the same");
-	explicit_bzero(again, sizeof(again));
+	kr_wipe(again, sizeof(again));
 	return result;
 }
 
@@ -138,7 +139,7 @@ make_hash(struct kr_arena *arena, const char *password, struct kr_error *err)
 		made = crypt_rn(password, salt, data, sizeof(*data));
 	if (made && made[0] == '$')
 		out = kr_arena_dup(arena, made);
-	explicit_bzero(data, sizeof(*data));
+	kr_wipe(data, sizeof(*data));
 	free(data);
 	if (!out)
 		kr_fail(err, KR_E_UNSUPPORTED, "this system's crypt(3) makes no yescrypt hash");
@@ -181,7 +182,7 @@ password(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 		return -1;
 	if (ask(typed, err) == 0)
 		hash = make_hash(arena, typed, err);
-	explicit_bzero(typed, sizeof(typed));
+	kr_wipe(typed, sizeof(typed));
 	if (!hash || write_hash(arena, &host.places, hash, err) < 0)
 		return -1;
 	puts("the password is set; a running server takes it at its next start, and older logins end");

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/work.h"
@@ -94,7 +95,7 @@ detach(struct kr_arena *arena, struct kr_server_want *want, struct kr_error *err
 	if (kr_host_gather(arena, &host, err) < 0 || kr_host_prepare_dirs(&host, err) < 0)
 		return -1;
 	log = kr_arena_printf(arena, "%s/server.log", host.places.run_dir);
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (kr_pipe_pair(ends, false) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
 	fflush(NULL);
 	pid = fork();

@@ -124,7 +124,7 @@ kr_bound_read(struct kr_config *c, const struct kr_key *key, const struct kr_yam
 	value = strtod(node->text, NULL); /* the locale is C: kraft never sets another */
 	if (!(value > 0))
 		return fail_number(c, key, node);
-	if (is_attempts && value > KR_ATTEMPTS_MAX)
+	if (is_attempts && value > (double)KR_ATTEMPTS_MAX)
 		return kr_config_fail(c, node, "'%s' must be at most %d", key->name, KR_ATTEMPTS_MAX);
 	if (value > most)
 		return kr_config_fail(c, node, "'%s' must be at most %.0f", key->name, most);

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 #include "egress/upstream.h"
 #include "os/poller.h"
 #include "os/timer.h"
@@ -227,7 +228,7 @@ start_socket(const struct kr_address *address, unsigned port)
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
 	kr_auto_fd int fd =
-		socket(address->is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+		kr_socket_make(address->is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM, IPPROTO_TCP, true);
 	int status;
 
 	if (fd < 0)

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/portable.h"
 #include "egress/connection.h"
 #include "guest/wire.h"
 
@@ -55,7 +56,7 @@ kr_hand_over_read(int channel_fd, int *listener)
 	struct msghdr message = {
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = room.bytes, .msg_controllen = sizeof(room.bytes)
 	};
-	ssize_t got = recvmsg(channel_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t got = kr_socket_receive(channel_fd, &message);
 	size_t count;
 
 	*listener = -1;
@@ -86,8 +87,7 @@ kr_listener_check(int fd)
 	struct sockaddr_in name = { 0 };
 	socklen_t n = sizeof(name);
 
-	return option_is(fd, SO_DOMAIN, AF_INET) && option_is(fd, SO_TYPE, SOCK_STREAM) &&
-		   option_is(fd, SO_PROTOCOL, IPPROTO_TCP) && option_is(fd, SO_ACCEPTCONN, 1) &&
+	return kr_socket_is_tcp4(fd) && option_is(fd, SO_ACCEPTCONN, 1) &&
 		   getsockname(fd, (struct sockaddr *)&name, &n) == 0 && n == sizeof(name) &&
 		   name.sin_family == AF_INET && name.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
 }
@@ -95,10 +95,9 @@ kr_listener_check(int fd)
 bool
 kr_channel_peer_check(int fd, uid_t uid)
 {
-	struct ucred peer = { 0 };
-	socklen_t n = sizeof(peer);
+	uid_t peer;
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && n == sizeof(peer) && peer.uid == uid;
+	return kr_socket_peer(fd, &peer) == 0 && peer == uid;
 }
 
 /* ---- channels ---- */
@@ -169,8 +168,7 @@ accept_one(struct kr_egress *egress, int listener_fd)
 	int fd;
 
 	do
-		/* cppcheck-suppress nullPointer ; nobody wants the address */
-		fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = kr_socket_accept(listener_fd, true);
 	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
 		pause_accepting(egress);

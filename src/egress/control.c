@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 
 /* ---- checks ---- */
 
@@ -151,7 +152,7 @@ kr_frame_read(int socket_fd, struct kr_frame *frame, bool takes_fd)
 			message.msg_control = room.bytes;
 			message.msg_controllen = sizeof(room.bytes);
 		}
-		got = recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		got = kr_socket_receive(socket_fd, &message);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 #include "guest/wire.h"
 #include "os/listen.h"
 #include "os/sys.h"
@@ -79,7 +80,7 @@ start_process(struct kr_egress *e, struct kr_error *err)
 	int pair[2];
 	kr_auto_fd int ours = -1, theirs = -1;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+	if (kr_socket_pair(SOCK_STREAM, pair) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a socket pair");
 	ours = pair[0];
 	theirs = pair[1];

@@ -12,6 +12,8 @@
 
 #include <strings.h>
 
+#include "base/portable.h"
+
 static const char *const methods[] = {
 #define X(method) #method,
 	KR_METHODS(X)
@@ -241,7 +243,7 @@ parse_method(struct kr_bytes text, enum kr_method *out)
 static bool
 parse_request_line(struct kr_bytes line, struct kr_head *out, const char **why)
 {
-	const char *first = memchr(line.at, ' ', line.n), *last = memrchr(line.at, ' ', line.n);
+	const char *first = memchr(line.at, ' ', line.n), *last = kr_memrchr(line.at, ' ', line.n);
 
 	if (!first || first == last)
 		return refuse(why, "the request line is not 'METHOD TARGET HTTP/1.1'");

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/portable.h"
+
 enum { ROUNDS = 8, SEND = MSG_DONTWAIT | MSG_NOSIGNAL };
 
 /* ---- sending ---- */
@@ -120,7 +122,7 @@ take_pipe(struct kr_egress *egress, struct kr_side *side)
 		return;
 	if (egress->pipe_n) {
 		*pipe = egress->pipes[--egress->pipe_n];
-	} else if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) == 0) {
+	} else if (kr_pipe_pair(fds, true) == 0) {
 		*pipe = (struct kr_pipe){ fds[0], fds[1] };
 		egress->pipes_made++;
 		(void)fcntl(fds[1], F_SETPIPE_SZ, KR_PIPE_BYTES); /* past the user's share it stays small */

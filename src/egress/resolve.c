@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 
 enum {
 	STACK_BYTES = 256 << 10,
@@ -333,7 +334,7 @@ kr_resolver_new(kr_resolve_fn *resolve, struct kr_error *err)
 	struct kr_resolver *r = kr_xcalloc(1, sizeof(*r));
 	int fds[2];
 
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
+	if (kr_pipe_pair(fds, true) < 0) {
 		free(r);
 		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
 		return NULL;

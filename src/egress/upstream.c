@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#include "base/portable.h"
+
 enum { USER_MAX = 1024, DEFAULT_PORT = 80 };
 
 /* The value of the first of two variables that is set; *name is the one. NULL: neither is. */
@@ -100,7 +102,7 @@ read_proxy(const char *url, struct kr_upstream *out)
 	if (scheme)
 		url = scheme + 3;
 	n = strcspn(url, "/?#");
-	at = memrchr(url, '@', n);
+	at = kr_memrchr(url, '@', n);
 	if (at && !set_authorization(url, (size_t)(at - url), &upstream))
 		return "has user information of more than 1024 bytes";
 	if (at) {

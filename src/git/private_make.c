@@ -24,6 +24,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "git/internal.h"
 
@@ -218,7 +219,6 @@ copy_file(const struct making *m, int from_dir, const char *name, struct kr_erro
 	kr_auto_fd int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW),
 				   to = -1;
 	struct stat st;
-	ssize_t n = -1;
 
 	if (from < 0 && errno == ENOENT)
 		return 0;
@@ -229,9 +229,7 @@ copy_file(const struct making *m, int from_dir, const char *name, struct kr_erro
 	to = openat(m->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (to < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot create '%s.new/%s'", m->git->dir, name);
-	while ((n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
-		;
-	if (n < 0) { /* another file system, or one that cannot */
+	if (kr_file_copy_within(from, to) < 0) { /* another file system, or one that cannot */
 		kr_auto_buf struct kr_buf buf = KR_BUF((size_t)st.st_size + (1 << 20));
 
 		if (lseek(from, 0, SEEK_SET) < 0 || lseek(to, 0, SEEK_SET) < 0 || ftruncate(to, 0) < 0 ||
@@ -239,7 +237,7 @@ copy_file(const struct making *m, int from_dir, const char *name, struct kr_erro
 			(buf.len && kr_write_all(to, buf.data, buf.len, err) < 0))
 			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot copy '%s' of the worktree", name);
 	}
-	if (futimens(to, (const struct timespec[]){ st.st_atim, st.st_mtim }) < 0)
+	if (futimens(to, (const struct timespec[]){ kr_atime(&st), kr_mtime(&st) }) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot set the time of '%s'", name);
 	return 0;
 }

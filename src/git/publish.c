@@ -34,6 +34,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "git/internal.h"
 
@@ -434,7 +435,7 @@ read_tree(const struct new_index *index, const char *oid, struct kr_error *err)
 static int
 keep_time(const struct new_index *index, const struct stat *old, struct kr_error *err)
 {
-	if (utimensat(AT_FDCWD, index->path, (const struct timespec[]){ old->st_atim, old->st_mtim }, 0) == 0)
+	if (utimensat(AT_FDCWD, index->path, (const struct timespec[]){ kr_atime(old), kr_mtime(old) }, 0) == 0)
 		return 0;
 	return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot set the time of '%s'", index->path);
 }

@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "git/internal.h"
 
@@ -154,7 +155,7 @@ kr_packed_refs_find(const char *bytes, size_t n, const char *ref, char oid[KR_OI
 	if (n > KR_PACKED_REFS_BYTES)
 		return -1;
 	for (const char *at = bytes; (at = memmem(at, (size_t)(end - at), ref, ref_len)); at++) {
-		const char *before = memrchr(bytes, '\n', (size_t)(at - bytes));
+		const char *before = kr_memrchr(bytes, '\n', (size_t)(at - bytes));
 		const char *line = before ? before + 1 : bytes;
 		struct kr_packed_ref found;
 

@@ -22,6 +22,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "git/internal.h"
 
@@ -179,11 +180,16 @@ walk(struct snapshot *s, int fd, const char *path, int depth, struct kr_error *e
 /* ---- packed ---- */
 
 static bool
+is_same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool
 is_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-		   memcmp(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim)) == 0 &&
-		   memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim)) == 0;
+		   is_same_time(kr_mtime(a), kr_mtime(b)) && is_same_time(kr_ctime(a), kr_ctime(b));
 }
 
 /*

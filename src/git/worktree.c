@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 
 enum { POINTER_BYTES = 8192, INDEX_BYTES_MAX = 1 << 30 };
@@ -167,7 +168,7 @@ copy_index(const struct snapshot *s, struct kr_error *err)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot create '%s'", s->index);
 	if (copy_bytes(from, to, err) < 0)
 		return -1;
-	if (futimens(to, (const struct timespec[]){ st.st_atim, st.st_mtim }) < 0)
+	if (futimens(to, (const struct timespec[]){ kr_atime(&st), kr_mtime(&st) }) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot set the time of '%s'", s->index);
 	return 0;
 }

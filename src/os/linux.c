@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -45,6 +46,14 @@ kr_reopen(int fd, int flags)
 
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	return open(name, flags | O_CLOEXEC | O_NOCTTY);
+}
+
+bool
+kr_is_terminal_master(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 2);
 }
 
 int

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 
 int
 kr_listen_unix(const char *path, int backlog, struct kr_error *err)
@@ -22,7 +23,7 @@ kr_listen_unix(const char *path, int backlog, struct kr_error *err)
 		return kr_hint(err, "set KRAFT_HOME or KRAFT_RUN_DIR to a shorter path");
 	}
 	memcpy(at.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = kr_socket_make(AF_UNIX, SOCK_STREAM, 0, true);
 	if (fd < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a socket");
 	(void)unlink(path); /* may not be there */

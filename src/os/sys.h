@@ -47,6 +47,8 @@ int kr_capture(const char *path, const char *const argv[], const char *const env
 
 /* Another open file description of what fd is open on, not shared with anybody; -1 with errno where that cannot be. */
 int kr_reopen(int fd, int flags);
+/* The master of a pseudo-terminal, and nothing that is only like one. */
+bool kr_is_terminal_master(int fd);
 /* A descriptor that tells of the signals in the set, which the caller has blocked; close-on-exec, never blocks. */
 int kr_signals_open(const sigset_t *set, struct kr_error *err);
 /* The next signal that came; 0: none. */
@@ -66,7 +68,7 @@ const char *kr_boot_id(struct kr_arena *arena);
  */
 int kr_peer_uid(int fd, uid_t *out, struct kr_error *err);
 
-/* The type of the file system that fd (O_PATH will do) lies on, as the mount table names it ("ext4", "nfs4", "fuse.sshfs");
+/* The type of the file system that fd (KR_O_LOOK will do) lies on, as the mount table names it ("ext4", "nfs4", "fuse.sshfs");
  * "" when the system does not say. */
 const char *kr_file_system_type(struct kr_arena *arena, int fd);
 

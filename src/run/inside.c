@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "os/sys.h"
 
@@ -53,7 +54,7 @@ kr_run_inside_reason(struct kr_run_state *run, const struct kr_job *job)
 int
 kr_run_data_file(const struct kr_run_state *run, struct kr_error *err)
 {
-	int fd = open(run->host.places.run_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = kr_nameless_file(run->host.places.run_dir);
 
 	return fd < 0 ? kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a file in '%s'", run->host.places.run_dir) : fd;
 }

@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "run/agent.h"
@@ -32,9 +33,9 @@ struct known {
 /* ---- which program ---- */
 
 static long long
-ns(const struct timespec *at)
+ns(struct timespec at)
 {
-	return (long long)at->tv_sec * 1000000000 + at->tv_nsec;
+	return (long long)at.tv_sec * 1000000000 + at.tv_nsec;
 }
 
 /* The words that ask it are a part: a harness that asks another way is not answered from the cache. */
@@ -58,7 +59,7 @@ identity(struct kr_arena *arena, const char *path, const struct kr_strs *words, 
 		return NULL;
 	}
 	text = kr_arena_printf(arena, "%llu %llu %lld %lld %lld %s", (unsigned long long)st.st_dev,
-		(unsigned long long)st.st_ino, (long long)st.st_size, ns(&st.st_mtim), ns(&st.st_ctim), real);
+		(unsigned long long)st.st_ino, (long long)st.st_size, ns(kr_mtime(&st)), ns(kr_ctime(&st)), real);
 	return with_words(arena, text, words);
 }
 
@@ -263,7 +264,7 @@ add_file(struct kr_sha256 *sha, struct kr_arena *arena, const char *path)
 	const char *text = stat(path, &st) < 0 ? "none"
 										   : kr_arena_printf(arena, "%llu %llu %lld %lld %lld",
 												 (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
-												 (long long)st.st_size, ns(&st.st_mtim), ns(&st.st_ctim));
+												 (long long)st.st_size, ns(kr_mtime(&st)), ns(kr_ctime(&st)));
 
 	kr_sha256_add(sha, text, strlen(text) + 1);
 }

@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 
 int
 kr_where_phase(const char *name, enum kr_phase *out, struct kr_error *err)
@@ -113,7 +114,7 @@ kr_where_cwd(struct kr_arena *arena, const struct kr_where *where, const char *w
 	}
 	*wanted = cwd;
 	while (strcmp(cwd, worktree) != 0) {
-		kr_auto_fd int fd = kr_path_open(cwd, O_PATH | O_DIRECTORY, NULL);
+		kr_auto_fd int fd = kr_path_open(cwd, KR_O_PLACE, NULL);
 
 		if (fd >= 0)
 			break;

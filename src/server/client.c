@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "os/owner.h"
 #include "os/timer.h"
@@ -55,7 +56,7 @@ dial(const char *url, struct kr_error *err)
 	}
 	if (getaddrinfo(host, port + 1, &want, &found) != 0)
 		return kr_fail(err, KR_E_SERVER, "'%s' is no address", host);
-	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = kr_socket_make(found->ai_family, SOCK_STREAM, 0, false);
 	result = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) < 0 ||
 					 connect(fd, found->ai_addr, found->ai_addrlen) < 0
 				 ? errno

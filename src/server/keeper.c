@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/portable.h"
 #include "os/timer.h"
 
 enum { ANYWAY_MS = 5000, LONG_MS = 60000, PAUSE_MS = 500 };
@@ -344,9 +345,9 @@ stamp_now(const struct kr_keeper *keeper)
 	struct stat st;
 
 	if (stat(path, &st) == 0)
-		stamp.db = st.st_mtim;
+		stamp.db = kr_mtime(&st);
 	if (stat(kr_arena_printf(&arena, "%s-wal", path), &st) == 0) {
-		stamp.log = st.st_mtim;
+		stamp.log = kr_mtime(&st);
 		stamp.log_size = st.st_size;
 	}
 	return stamp;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 
 enum { BACKLOG = 128 };
 
@@ -44,7 +45,7 @@ kr_listen(const char *address, unsigned port, unsigned *real_port, struct kr_err
 	snprintf(service, sizeof(service), "%u", port);
 	if (getaddrinfo(address, service, &want, &found) != 0)
 		return kr_fail(err, KR_E_CONFIG, "'%s' is no address to listen on", address);
-	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = kr_socket_make(found->ai_family, SOCK_STREAM, 0, true);
 	result = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 					 bind(fd, found->ai_addr, found->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0
 				 ? errno

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/portable.h"
 #include "os/owner.h"
 #include "os/sys.h"
 #include "run/container.h"
@@ -86,7 +87,7 @@ static void
 take_connections(struct server *s)
 {
 	for (int i = 0; i < ACCEPTS; i++) {
-		int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
+		int fd = kr_socket_accept(s->listener, false);
 		pid_t pid;
 
 		if (fd < 0)

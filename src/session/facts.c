@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "guest/wire.h"
 #include "os/sys.h"
@@ -171,7 +172,7 @@ read_exit(int folder_fd, struct kr_session_seen *seen)
 		return false;
 	seen->state = strcmp(state, "started") == 0 ? KR_SESSION_EXITED : KR_SESSION_FAILED;
 	if (fstatat(folder_fd, KG_EXIT_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		seen->ended_ms = (uint64_t)st.st_mtim.tv_sec * 1000 + (uint64_t)st.st_mtim.tv_nsec / 1000000;
+		seen->ended_ms = (uint64_t)kr_mtime(&st).tv_sec * 1000 + (uint64_t)kr_mtime(&st).tv_nsec / 1000000;
 	return true;
 }
 

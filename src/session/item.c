@@ -33,6 +33,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "session/local_files.h"
 #include "session/record.h"
@@ -397,9 +398,9 @@ busy(const struct kr_item *item, const char *why, struct kr_error *err)
 }
 
 static bool
-is_younger(const struct timespec *a, const struct timespec *b)
+is_younger(struct timespec a, struct timespec b)
 {
-	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
+	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec >= b.tv_nsec;
 }
 
 /*
@@ -411,14 +412,14 @@ drop_stale_locks(const struct opening *o, const char *git_dir)
 {
 	static const char *const locks[] = { "index.lock", "HEAD.lock" };
 	const char *name = kr_arena_printf(o->arena, "%s.json", o->item->id);
-	kr_auto_fd int fd = kr_path_open(git_dir, O_PATH | O_DIRECTORY, NULL);
+	kr_auto_fd int fd = kr_path_open(git_dir, KR_O_PLACE, NULL);
 	struct stat ordered, lock;
 
 	if (fd < 0 || fstatat(o->dir_fd, name, &ordered, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	for (size_t i = 0; i < KR_COUNT(locks); i++)
 		if (fstatat(fd, locks[i], &lock, AT_SYMLINK_NOFOLLOW) == 0 &&
-			is_younger(&lock.st_mtim, &ordered.st_mtim))
+			is_younger(kr_mtime(&lock), kr_mtime(&ordered)))
 			(void)unlinkat(fd, locks[i], 0); /* git says so if it is still there */
 }
 
@@ -657,7 +658,7 @@ kr_item_workspace(struct kr_arena *arena, const struct kr_host *host, const char
 	*workspace = NULL;
 	if (kr_item_check_id(id, err) < 0)
 		return -1;
-	dir_fd = kr_path_open(place, O_DIRECTORY | O_PATH, NULL);
+	dir_fd = kr_path_open(place, KR_O_PLACE, NULL);
 	if (dir_fd < 0)
 		return 0; /* there is no item yet */
 	if (kr_record_read(arena, dir_fd, id, &record, err) < 0)
@@ -711,7 +712,7 @@ update(const struct kr_host *host, const struct kr_item *item, enum kr_record_st
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	const char *path = kr_arena_printf(&arena, "%s/worktrees", host->places.run_dir);
-	kr_auto_fd int dir_fd = kr_path_open(path, O_DIRECTORY | O_PATH, err);
+	kr_auto_fd int dir_fd = kr_path_open(path, KR_O_PLACE, err);
 	struct kr_record record;
 
 	if (dir_fd < 0 || kr_record_read(&arena, dir_fd, item->id, &record, err) < 0)

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "git/private.h"
 #include "git/publish.h"
@@ -257,7 +258,7 @@ let_go(const char *id, const struct kr_tree_seen *tree, struct kr_error *err)
 		.root = tree->checkout, .git_dir = tree->git_common, .common = tree->git_common
 	};
 	kr_auto_fd int common =
-		*tree->git_common ? kr_path_open(tree->git_common, O_PATH | O_DIRECTORY, NULL) : -1;
+		*tree->git_common ? kr_path_open(tree->git_common, KR_O_PLACE, NULL) : -1;
 
 	if (common < 0)
 		return 0;

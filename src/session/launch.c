@@ -17,6 +17,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "os/sys.h"
 #include "session/item.h"
 
@@ -141,13 +142,13 @@ connect_ends(struct kr_launch *launch, struct kr_session *session, struct kr_err
 {
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+	if (kr_socket_pair(SOCK_STREAM, pair) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a socket pair");
 	session->control_fd = pair[0];
 	launch->control = pair[1];
 	if (!launch->start->lifeline)
 		return 0;
-	if (pipe2(pair, O_CLOEXEC) < 0)
+	if (kr_pipe_pair(pair, false) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
 	launch->lifeline = pair[0];
 	session->lifeline_fd = pair[1];

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 
 static int
 say(struct kr_error *err, const char *name, const char *what, const char *hint)
@@ -138,7 +139,7 @@ is_in(const char *worktree, const char *name)
 
 	if (!path)
 		return false;
-	parent = kr_path_open(kr_path_dirname(&arena, path), O_PATH | O_DIRECTORY, &opened);
+	parent = kr_path_open(kr_path_dirname(&arena, path), KR_O_PLACE, &opened);
 	if (parent < 0)
 		return opened.code == KR_E_REFUSED;
 	return fstatat(parent, kr_path_basename(path), &st, AT_SYMLINK_NOFOLLOW) == 0;

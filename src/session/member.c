@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "os/sys.h"
 #include "session/item.h"
@@ -49,11 +50,11 @@ next_component(const char *at, char name[KR_PATH_MAX])
 int
 kr_member_open(int top_fd, const char *below)
 {
-	int fd = openat(top_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(top_fd, ".", KR_O_PLACE | O_CLOEXEC);
 	char name[KR_PATH_MAX];
 
 	for (const char *at = below; fd >= 0 && (at = next_component(at, name));) {
-		int next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int next = openat(fd, name, KR_O_PLACE | O_NOFOLLOW | O_CLOEXEC);
 
 		kr_close_p(&fd);
 		fd = next;
@@ -160,7 +161,7 @@ kr_members_check_room(struct kr_arena *arena, const struct kr_tree *trees, size_
 int
 kr_member_make_place(const char *top, const struct kr_tree *tree, struct kr_error *err)
 {
-	kr_auto_fd int fd = kr_path_open(top, O_PATH | O_DIRECTORY, err);
+	kr_auto_fd int fd = kr_path_open(top, KR_O_PLACE, err);
 	char name[KR_PATH_MAX];
 
 	if (fd < 0)
@@ -170,7 +171,7 @@ kr_member_make_place(const char *top, const struct kr_tree *tree, struct kr_erro
 
 		if (mkdirat(fd, name, 0777) < 0 && errno != EEXIST)
 			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make the way to member '%s'", tree->member);
-		next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		next = openat(fd, name, KR_O_PLACE | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
 			return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make the way to member '%s'", tree->member);
 		kr_close_p(&fd);
@@ -204,7 +205,7 @@ refuse(const struct check *c, const char *why)
 static int
 step_into(struct check *c, int *fd, const char *name, const char *path, dev_t device)
 {
-	kr_auto_fd int next = openat(*fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	kr_auto_fd int next = openat(*fd, name, KR_O_LOOK | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
 	if (next < 0 || fstat(next, &st) < 0)
@@ -226,7 +227,7 @@ step_into(struct check *c, int *fd, const char *name, const char *path, dev_t de
 static int
 walk(struct check *c)
 {
-	kr_auto_fd int fd = kr_path_open(c->top, O_PATH | O_DIRECTORY, c->err);
+	kr_auto_fd int fd = kr_path_open(c->top, KR_O_PLACE, c->err);
 	char name[KR_PATH_MAX];
 	struct stat st;
 

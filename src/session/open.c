@@ -13,12 +13,9 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "policy/policy.h"
 #include "session/session.h"
-
-#ifndef O_PATH
-#define O_PATH 0
-#endif
 
 enum { IDENTITIES_MAX = 256, CLIMB_MAX = 256 };
 
@@ -100,7 +97,7 @@ refuse(const char *source, const char *how, const struct identity *place, struct
 static int
 check_upwards(int directory, const char *source, const struct guard *guard, struct kr_error *err)
 {
-	kr_auto_fd int at = openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	kr_auto_fd int at = openat(directory, ".", KR_O_PLACE | O_CLOEXEC);
 	struct stat st, before = { 0 };
 
 	for (int i = 0; i < CLIMB_MAX; i++) {
@@ -115,7 +112,7 @@ check_upwards(int directory, const char *source, const struct guard *guard, stru
 		if (i && st.st_dev == before.st_dev && st.st_ino == before.st_ino)
 			return 0; /* '..' of the root is the root */
 		before = st;
-		up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		up = openat(at, "..", KR_O_PLACE | O_CLOEXEC);
 		kr_close_p(&at);
 		at = up;
 	}
@@ -138,7 +135,7 @@ check_protected(int fd, const struct stat *st, const char *source, const struct 
 		return refuse(source, "is", place, err);
 	if (!S_ISREG(st->st_mode))
 		return kr_fail(err, KR_E_REFUSED, "'%s' is neither a regular file nor a directory", source);
-	parent = kr_path_open(kr_path_dirname(arena, source), O_PATH | O_DIRECTORY, err);
+	parent = kr_path_open(kr_path_dirname(arena, source), KR_O_PLACE, err);
 	if (parent < 0)
 		return -1;
 	return check_upwards(parent, source, guard, err);
@@ -148,14 +145,14 @@ static int
 open_step(const struct kr_step *step, const char *source, const struct guard *guard, struct kr_arena *arena,
 	struct kr_opened *out, struct kr_error *err)
 {
-	kr_auto_fd int fd = kr_path_open(source, O_PATH, err);
+	kr_auto_fd int fd = kr_path_open(source, KR_O_LOOK, err);
 	struct stat st;
 
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", source);
-	if ((step->device || step->inode) && (step->device != st.st_dev || step->inode != st.st_ino)) {
+	if ((step->device || step->inode) && (step->device != (uint64_t)st.st_dev || step->inode != (uint64_t)st.st_ino)) {
 		kr_fail(err, KR_E_REFUSED, "'%s' is not what was checked before the start: somebody changed it in between",
 			source);
 		return kr_hint(err, "run the command again");

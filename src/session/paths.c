@@ -6,19 +6,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 
 const char *
 kr_session_new_id(struct kr_arena *arena, struct kr_error *err)
 {
 	uint64_t bits;
 
-	if (getrandom(&bits, sizeof(bits), 0) != (ssize_t)sizeof(bits)) {
+	if (!kr_random(&bits, sizeof(bits))) {
 		kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot get random bytes");
 		return NULL;
 	}
@@ -46,7 +46,7 @@ static const char *
 new_result_file(struct kr_arena *arena, const struct kr_item *item, const char *id, struct kr_error *err)
 {
 	const char *path = kr_arena_printf(arena, "%s/%s.json", item->results_dir, id);
-	kr_auto_fd int dir_fd = kr_path_open(item->results_dir, O_DIRECTORY | O_PATH, err), fd = -1;
+	kr_auto_fd int dir_fd = kr_path_open(item->results_dir, KR_O_PLACE, err), fd = -1;
 
 	if (dir_fd < 0)
 		return NULL;
@@ -114,12 +114,12 @@ kr_session_empty_file(struct kr_arena *arena, const struct kr_host *host, struct
 {
 	const char *path = kr_arena_printf(arena, "%s/empty", host->places.run_dir);
 	struct kr_error opened = { 0 };
-	kr_auto_fd int fd = kr_path_open(path, O_PATH, &opened);
+	kr_auto_fd int fd = kr_path_open(path, KR_O_LOOK, &opened);
 
 	if (fd < 0 && opened.sys_errno == ENOENT) {
 		if (make_empty(host, path, err) < 0)
 			return NULL;
-		fd = kr_path_open(path, O_PATH, &opened);
+		fd = kr_path_open(path, KR_O_LOOK, &opened);
 	}
 	if (fd < 0) {
 		if (err)

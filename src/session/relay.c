@@ -6,12 +6,12 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "os/sys.h"
 #include "os/timer.h"
@@ -116,7 +116,7 @@ make_pipe(int *ours, int *workers, bool we_write, struct kr_error *err)
 {
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (kr_pipe_pair(ends, false) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
 	*ours = ends[we_write];
 	*workers = ends[!we_write];
@@ -433,10 +433,7 @@ resize(struct kr_relay *r)
 static void
 take_master(struct kr_relay *r, int fd)
 {
-	struct stat st;
-
-	if (!r->want.terminal || r->channel[OUTPUT].from >= 0 || r->end.started || fstat(fd, &st) < 0 ||
-		!S_ISCHR(st.st_mode) || st.st_rdev != makedev(5, 2)) {
+	if (!r->want.terminal || r->channel[OUTPUT].from >= 0 || r->end.started || !kr_is_terminal_master(fd)) {
 		(void)close(fd);
 		return;
 	}

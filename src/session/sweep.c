@@ -12,6 +12,7 @@
 #include "backend/container.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "session/facts.h"
 
 enum { ID_DIGITS = 16, BEING_MADE_S = 60 };
@@ -131,7 +132,7 @@ note_age(void *context, const char *id)
 	if (ages->n == ages->cap || fstatat(ages->fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	memcpy(ages->v[ages->n].id, id, ID_DIGITS + 1);
-	ages->v[ages->n++].changed = st.st_mtim;
+	ages->v[ages->n++].changed = kr_mtime(&st);
 }
 
 /* The worker of a session writes into its result file, but not into the directory: see OS-MNT-05. */

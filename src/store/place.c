@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "os/sys.h"
 
@@ -154,7 +155,7 @@ kr_store_check_place(const char *run_dir, const char *path, enum kr_store_mode m
 	kr_auto_fd int dir_fd = -1;
 	struct kr_error why = { 0 };
 
-	dir_fd = kr_path_open(run_dir, O_PATH | O_DIRECTORY, &why);
+	dir_fd = kr_path_open(run_dir, KR_O_PLACE, &why);
 	if (dir_fd < 0 && mode == KR_STORE_WRITE && why.sys_errno == ENOENT)
 		dir_fd = kr_path_make_dirs(run_dir, &why);
 	if (dir_fd < 0 && mode == KR_STORE_READ && why.sys_errno == ENOENT)

@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "store/internal.h"
 
 enum { STEP_BYTES = 256 << 10, SPARE = 4 /* this many times its size must be free before it is made */ };
@@ -57,7 +58,7 @@ kr_reserve_keep(const char *run_dir)
 	if (fd < 0 || size >= KR_STORE_RESERVE_BYTES || !has_plenty(fd))
 		return;
 	/* What could be made of it on the way to a failure counts as well. */
-	(void)posix_fallocate(fd, 0, KR_STORE_RESERVE_BYTES);
+	(void)kr_file_reserve(fd, KR_STORE_RESERVE_BYTES);
 }
 
 bool

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "git/refs.h"
 
@@ -210,7 +212,7 @@ static int
 run_git(struct kr_arena *arena, const struct diff *diff, const char *directory, struct kr_error *err)
 {
 	const char *const attributes[] = { empty_tree(diff->at->tip), "GIT_ATTR_NOSYSTEM=1", NULL };
-	kr_auto_fd int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	kr_auto_fd int fd = open(directory, KR_O_PLACE | O_CLOEXEC);
 	const struct kr_git_where where = {
 		.git_dir = diff->at->checkout.common,
 		.index_file = kr_arena_printf(arena, "%s/none", directory),

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 
 #include "base/fault.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "config/harness.h"
 #include "run/where.h"
@@ -66,7 +66,7 @@ make_id(struct kr_arena *arena, const char *title, struct kr_error *err)
 	}
 	while (n && slug[n - 1] == '-')
 		n--;
-	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt)) {
+	if (!kr_random(&salt, sizeof(salt))) {
 		kr_fail(err, KR_E_SYSTEM, "the system gives no random bytes");
 		return NULL;
 	}

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "config/notify.h"
 #include "git/git.h"
@@ -255,7 +256,7 @@ be_notifier(struct kr_work *work, const struct kr_notify *notify, const struct m
 {
 	const char *item = message->row->id, *log = kr_work_path(work, item, ".host.log");
 	/* The item's lock, where it is held still, is its host's alone. */
-	const int closed = close_range(3, ~0u, 0);
+	const int closed = kr_close_from(3);
 	int null_fd = closed < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
 	int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct kr_error err = { 0 };

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/portable.h"
 #include "base/text.h"
 #include "os/owner.h"
 #include "os/sys.h"
@@ -210,7 +211,7 @@ kr_work_spawn(struct kr_work *work, const char *id, bool turn_only, const char *
 	posix_spawn_file_actions_t actions;
 	int ends[2], result;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+	if (kr_socket_pair(SOCK_STREAM, ends) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pair of sockets");
 	result = posix_spawn_file_actions_init(&actions);
 	if (!result)

@@ -7,10 +7,10 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "base/fault.h"
+#include "base/portable.h"
 #include "base/text.h"
 
 enum { PAUSE_S = 60, STEP_MS = 50 };
@@ -367,7 +367,7 @@ kr_work_random_id(struct kr_arena *arena, char letter, struct kr_error *err)
 {
 	unsigned salt;
 
-	if (getrandom(&salt, sizeof(salt), 0) == sizeof(salt))
+	if (kr_random(&salt, sizeof(salt)))
 		return kr_arena_printf(arena, "%c%07x", letter, salt & 0xfffffff);
 	kr_fail(err, KR_E_SYSTEM, "the system gives no random bytes");
 	return NULL;
