@@ -48,7 +48,6 @@
 
 enum {
 	REAP_AT_ONCE = 256, /* then the pipe is looked at again: a storm cannot hide its end */
-	HINT_WAIT_MS = 1000,
 	LEFT_WAIT_MS = 1000,   /* for what the command left and that ends by itself */
 	OOM_SCORE_ADDED = 200, /* the kernel ends the worker before kraft (PROC-25) */
 	OOM_KILLS_MAX = 1 << 20,
@@ -101,14 +100,11 @@ fail(struct init *init, enum kg_fault fault, int failed, const char *what)
 	_exit(KG_EXIT_REFUSED);
 }
 
-/* A line for the person on the command's stderr, which may not be read: never wait for it for long. */
+/* A line for the person on the command's stderr. */
 static void
 hint(struct init *init, const char *name, const char *text)
 {
-	struct pollfd out = { .fd = init->terminal.tty >= 0 ? init->terminal.tty : 2, .events = POLLOUT };
-
-	if (poll(&out, 1, HINT_WAIT_MS) == 1 && (out.revents & POLLOUT))
-		kg_say(out.fd, name, text, NULL);
+	kg_hint(init->terminal.tty >= 0 ? init->terminal.tty : 2, name, text);
 }
 
 static void
@@ -116,8 +112,7 @@ hint_not_found(struct init *init)
 {
 	hint(init, "",
 		init->connect ? "a command was not found inside the container; its image has to bring it"
-					  : "a command was not found inside the os sandbox; add its directory to the sandbox's "
-						"expose list");
+					  : KG_HINT_NOT_FOUND);
 }
 
 /* ---- before the command ---- */

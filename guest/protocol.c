@@ -178,10 +178,12 @@ bool
 kg_stat_name(const char *stat, size_t n, char name[KG_LEFT_NAME], char *state)
 {
 	/* "12 (a) b) S ...": a name may hold anything, so the last parenthesis ends it. */
-	const char *from = memchr(stat, '(', n), *to = memrchr(stat, ')', n);
+	const char *from = memchr(stat, '(', n), *to = stat + n;
 	size_t len;
 
-	if (!from || !to || to < from || to + 2 >= stat + n || to[1] != ' ')
+	while (to > stat && *--to != ')')
+		;
+	if (!from || to <= from || to + 2 >= stat + n || to[1] != ' ')
 		return false;
 	len = (size_t)(to - from) - 1;
 	if (len >= KG_LEFT_NAME)
@@ -338,6 +340,45 @@ kg_path_next(const char **at, const char *name, char out[KG_PATH_ROOM])
 		return true;
 	}
 	return false;
+}
+
+static void
+base64(const char *bytes, size_t n, char *out)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < n; i += 3) {
+		uint32_t three = 0;
+
+		for (size_t k = 0; k < 3; k++)
+			three = three << 8 | (i + k < n ? (unsigned char)bytes[i + k] : 0);
+		for (int k = 0; k < 4; k++)
+			*out++ = i + (size_t)k > n ? '=' : digits[three >> (18 - 6 * k) & 63];
+	}
+	*out = '\0';
+}
+
+bool
+kg_proxy_parse(const char *url, struct kg_proxy *out)
+{
+	static const char scheme[] = "http://", address[] = "@127.0.0.1:";
+	const char *name = url + sizeof(scheme) - 1, *at, *end;
+	uint64_t port;
+	size_t n;
+
+	if (strncmp(url, scheme, sizeof(scheme) - 1) != 0)
+		return false;
+	n = strcspn(name, "@/%");
+	at = name + n;
+	if (n == 0 || n > KG_PROXY_NAME || strncmp(at, address, sizeof(address) - 1) != 0 || !memchr(name, ':', n))
+		return false;
+	at += sizeof(address) - 1;
+	end = at + strlen(at);
+	if (!kg_number(&at, end, 65535, &port) || port == 0 || (at != end && strcmp(at, "/") != 0))
+		return false;
+	base64(name, n, out->basic);
+	out->port = (uint16_t)port;
+	return true;
 }
 
 uint64_t

@@ -92,6 +92,17 @@ size_t kg_env_merge(char *const *under, const char *block, size_t bytes, const c
 enum { KG_PATH_ROOM = 4096 };
 bool kg_path_next(const char **at, const char *name, char out[KG_PATH_ROOM]);
 
+/*
+ * A session's proxy on macOS, from the URL in its variables: "http://NAME:SECRET@127.0.0.1:PORT". False: it is none of this
+ * form. basic is what goes behind "Proxy-Authorization: Basic ".
+ */
+enum { KG_PROXY_NAME = 96, KG_BASIC_ROOM = KG_PROXY_NAME / 3 * 4 + 1 };
+struct kg_proxy {
+	uint16_t port;
+	char basic[KG_BASIC_ROOM];
+};
+bool kg_proxy_parse(const char *url, struct kg_proxy *out);
+
 /* The count of `oom_kill` in the text of a cgroup's memory.events or memory.oom_control; 0: it says none. */
 uint64_t kg_oom_kills(const char *text, size_t n);
 

@@ -5,7 +5,8 @@
  *
  * It speaks HTTP to the loopback port of the session's way out and nowhere else: no variable, no file and no
  * other program is looked at, so nothing that a worker's environment holds can steer it (CHAN-10). Memory is
- * one mapping for the form.
+ * one mapping for the form. On macOS, where that port is the host's and wants a token, one variable says both; who
+ * changes it reaches nobody.
  *
  * Exit status: 0 done; 1 kraft could not be reached, refused or failed, and says so on standard error; 2 a
  * call that is written wrong, or none that there is inside a sandbox.
@@ -13,6 +14,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -299,22 +302,35 @@ add(char *to, const char *text)
 	return to + n;
 }
 
+#ifdef MSG_MORE
+#define MORE MSG_MORE
+#else
+#define MORE 0
+#endif
+
+/* port 0: the way out is where it always is. Not by name from elsewhere, and of this call alone. */
+static struct kg_proxy proxy;
+
 int
 kg_shim_post(int fd, const char *verb, const char *form, size_t n)
 {
-	char head[256], *to = head;
+	char head[512], *to = head;
 
 	to = add(to, "POST http://kraft/w/");
 	to = add(to, verb);
 	to = add(to,
 		" HTTP/1.1\r\nHost: kraft\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ");
 	to += kg_decimal(n, to);
+	if (proxy.port) {
+		to = add(to, "\r\nProxy-Authorization: Basic ");
+		to = add(to, proxy.basic);
+	}
 	to = add(to, "\r\nConnection: close\r\n\r\n");
 	/* What kraft says to a part of it is worth reading: a refused body is not an error here. */
-	if (send(fd, head, (size_t)(to - head), MSG_NOSIGNAL | (n ? MSG_MORE : 0)) < 0)
+	if (send(fd, head, (size_t)(to - head), KG_NO_SIGNAL | (n ? MORE : 0)) < 0)
 		return errno;
 	while (n) {
-		ssize_t sent = send(fd, form, n, MSG_NOSIGNAL);
+		ssize_t sent = send(fd, form, n, KG_NO_SIGNAL);
 
 		if (sent < 0 && errno == EINTR)
 			continue;
@@ -330,9 +346,11 @@ int
 kg_shim_dial(void)
 {
 	const struct sockaddr_in to = {
-		.sin_family = AF_INET, .sin_port = htons(KG_PROXY_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)
+		.sin_family = AF_INET,
+		.sin_port = htons(proxy.port ? proxy.port : KG_PROXY_PORT),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM, 0); /* we execute nothing */
 
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
 		int failed = errno;
@@ -507,6 +525,18 @@ call_all(struct call *call)
 	return status;
 }
 
+#ifdef KG_SEATBELT
+static void
+find_proxy(void)
+{
+	const char *url = getenv("HTTP_PROXY");
+
+	(void)signal(SIGPIPE, SIG_IGN); /* see KG_NO_SIGNAL */
+	if (url && !kg_proxy_parse(url, &proxy))
+		proxy.port = 0;
+}
+#endif
+
 int
 kg_shim_main(int argc, char **argv)
 {
@@ -514,14 +544,19 @@ kg_shim_main(int argc, char **argv)
 	struct call call = { 0 };
 	int status;
 
+#ifdef KG_SEATBELT
+	find_proxy();
+#endif
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return kg_shim_write(1, version, sizeof(version) - 1) ? 0 : FAILED;
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))
 		return print_usage(1, 0);
 	if (argc >= 3 && strcmp(argv[1], "admin") == 0 && strcmp(argv[2], "permission-hook") == 0)
 		return kg_hook_main(argc, argv);
+#ifndef __APPLE__ /* its proof listens on a port inside, and there nothing may */
 	if (argc >= 3 && strcmp(argv[1], "admin") == 0 && strcmp(argv[2], "prove-hook") == 0)
 		return kg_prove_main(argc, argv);
+#endif
 	status = parse(&call, argc, argv);
 	return status ? status : call_all(&call);
 }

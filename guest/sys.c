@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "guest/sys.h"
+
+enum { HINT_WAIT_MS = 1000 };
 
 void
 kg_say(int fd, ...)
@@ -29,6 +32,15 @@ kg_say(int fd, ...)
 	va_end(list);
 	parts[n++] = (struct iovec){ (void *)"\n", 1 };
 	(void)!writev(fd, parts, (int)n); /* nobody left to tell */
+}
+
+void
+kg_hint(int fd, const char *name, const char *text)
+{
+	struct pollfd out = { .fd = fd, .events = POLLOUT };
+
+	if (poll(&out, 1, HINT_WAIT_MS) == 1 && (out.revents & POLLOUT))
+		kg_say(fd, name, text, NULL);
 }
 
 const char *

@@ -26,6 +26,10 @@ int kg_shim_main(int argc, char **argv);
 
 /* One line on a descriptor in one write: the parts up to NULL, "kraft: " before them, a line feed behind. */
 void kg_say(int fd, ...) __attribute__((sentinel));
+/* The same for the command's stderr, which may not be read: it is not waited for for long. */
+void kg_hint(int fd, const char *name, const char *text);
+#define KG_HINT_NOT_FOUND \
+	"a command was not found inside the os sandbox; add its directory to the sandbox's expose list"
 const char *kg_errno_text(int sys_errno);
 
 /* The command line while it is read. An option's value is the next argument. */

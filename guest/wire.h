@@ -40,6 +40,8 @@ enum kg_type {
 	KG_STREAMS,       /* launcher -> init: see above; three descriptors ride along */
 	KG_FILTER,        /* launcher -> init: see above */
 	KG_OOM,           /* init -> kraft: a = processes that ran out of the container's memory; before KG_EXIT */
+	KG_INSIDE,        /* start -> launcher (macOS): it runs, and under the profile */
+	KG_OUTLIVED,      /* launcher -> kraft (macOS): a = a process of the session that did not end; before KG_EXIT */
 	KG_TYPE_END
 };
 
@@ -57,6 +59,7 @@ enum kg_fault {
 	KG_FAULT_RUNTIME, /* the container's CLI ended with exit code b before the init had connected, or (b is 0) it
 					   * never did */
 	KG_FAULT_FILTER,  /* the kernel did not take the seccomp filter (b) */
+	KG_FAULT_SEATBELT, /* sandbox-exec could not be started (b), or ended before it had started anything (b is 0) */
 	KG_FAULT_END
 };
 
@@ -100,6 +103,7 @@ enum {
 	KG_CLIENT_BYTES = 2 << 20, /* words, or variables, of the container's CLI at most; no exec takes more */
 	KG_KEEP_MAX = 1024,        /* --keep names at most */
 	KG_PASS_MAX = 1024,        /* --pass-fd at most */
+	KG_OUTLIVED_MAX = 8,       /* processes that are told by their number */
 };
 
 /*
@@ -163,6 +167,22 @@ enum {
  * kraft-guest init --connect PATH --image-env: in place of --pipe. The command's variables are the container's
  * own, and over them those of the start. An EXEC without '/' is looked up along their PATH as execvp(3) does it,
  * but for elements that are no absolute paths: what those find is the repository's choice.
+ *
+ * On macOS: kraft-guest launch-seatbelt with --folder, --control, --lifeline, --keep, --terminal..., --cwd and --exec as
+ * above, and
+ *   --seatbelt PATH  sandbox-exec
+ *   --profile PATH   what it reads
+ *   --own PATH       a place that this profile lets its processes write, and no other session's does
+ *   --other PATH     one beside it that this profile does not: by the two a process of this session is known
+ * There is no process 1 inside: the launcher itself owns the terminal, passes signals on and tells of the command. It runs,
+ * with an empty environment,
+ *   SANDBOX-EXEC -f PROFILE ARGV[0] start --environment FD --status FD --cwd DIR --exec PATH -- ARGV...
+ *
+ * kraft-guest start reads the environment block from one pipe and says on the other KG_INSIDE, then KG_EXEC_FAILED or
+ * KG_LAUNCH_FAILED. That one is closed by the exec: its end without such a word means that the command runs.
+ *
+ * kraft-guest end --own PATH --other PATH: for the session whose launcher was killed. Ends what it left and prints the
+ * number of each process that does not end, one a line.
  *
  * kraft-guest called as `kraft`: the worker's shim.
  */

@@ -562,6 +562,52 @@ capped_binds_become_tmpfs(void **state)
 	check_uncap("--bind\0/s/tmp\0/tmp", 18, "", 0); /* the last argument has no end */
 }
 
+static void
+mac_06_the_proxy_of_a_session_and_its_token(void **state)
+{
+	static const struct {
+		const char *url;
+		int port;
+		const char *basic;
+	} cases[] = {
+		{ "http://kraft:abc@127.0.0.1:49152", 49152, "a3JhZnQ6YWJj" },
+		{ "http://kraft:ab@127.0.0.1:1/", 1, "a3JhZnQ6YWI=" },
+		{ "http://kraft:a@127.0.0.1:65535", 65535, "a3JhZnQ6YQ==" },
+		{ "http://127.0.0.1:3128", 0, NULL },
+		{ "http://kraft@127.0.0.1:3128", 0, NULL },
+		{ "http://kraft:abc@127.0.0.1:0", 0, NULL },
+		{ "http://kraft:abc@127.0.0.1:65536", 0, NULL },
+		{ "http://kraft:abc@127.0.0.1:31 28", 0, NULL },
+		{ "http://kraft:abc@127.0.0.1.example:3128", 0, NULL },
+		{ "http://kraft:abc@proxy.example:3128", 0, NULL },
+		{ "http://kraft:abc@", 0, NULL },
+		{ "https://kraft:abc@127.0.0.1:3128", 0, NULL },
+		{ "http://kraft:a%41@127.0.0.1:3128", 0, NULL },
+		{ "", 0, NULL },
+	};
+	char longest[256] = "http://kraft:", too_long[256];
+	struct kg_proxy proxy;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		bool is_one = kg_proxy_parse(cases[i].url, &proxy);
+
+		assert_int_equal(is_one, cases[i].basic != NULL);
+		if (is_one) {
+			assert_int_equal(proxy.port, cases[i].port);
+			assert_string_equal(proxy.basic, cases[i].basic);
+		}
+	}
+	memset(longest + 13, 'x', KG_PROXY_NAME - 6);
+	strcpy(longest + 7 + KG_PROXY_NAME, "@127.0.0.1:80");
+	assert_true(kg_proxy_parse(longest, &proxy));
+	assert_int_equal(strlen(proxy.basic), KG_BASIC_ROOM - 1);
+	memcpy(too_long, longest, 7);
+	too_long[7] = 'k';
+	strcpy(too_long + 8, longest + 7);
+	assert_false(kg_proxy_parse(too_long, &proxy));
+}
+
 int
 main(void)
 {
@@ -589,6 +635,7 @@ main(void)
 		cmocka_unit_test(the_kernels_count_of_kills),
 		cmocka_unit_test(how_long_the_launcher_waits_for_a_container),
 		cmocka_unit_test(capped_binds_become_tmpfs),
+		cmocka_unit_test(mac_06_the_proxy_of_a_session_and_its_token),
 	};
 
 	return cmocka_run_group_tests_name("guest", tests, NULL, NULL);
