@@ -120,6 +120,7 @@ render_step(struct render *r, size_t index)
 	case KR_STEP_READ_ONLY:
 		arg(r, "--remount-ro");
 		break;
+	case KR_STEP_ADD: /* macOS's */
 	case KR_STEP_COUNT:
 		KR_BUG_IF(true);
 	}

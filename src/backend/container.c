@@ -248,6 +248,7 @@ render_step(struct render *r, size_t index, struct kr_error *err)
 	case KR_STEP_LINK:
 	case KR_STEP_PROC:
 	case KR_STEP_DEV:
+	case KR_STEP_ADD: /* macOS's */
 	case KR_STEP_COUNT:
 		break;
 	}

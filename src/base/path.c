@@ -93,6 +93,35 @@ kr_path_is_within(const char *path, const char *directory)
 	return strncmp(path, directory, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
+/* The next character, as it is compared where case does not count: U+017F is an s then, and U+212A a k. */
+static char
+next_folded(const char **p)
+{
+	const char *s = *p;
+
+	*p += 1;
+	if (strncmp(s, "\xc5\xbf", 2) == 0) {
+		*p += 1;
+		return 's';
+	}
+	if (strncmp(s, "\xe2\x84\xaa", 3) == 0) {
+		*p += 2;
+		return 'k';
+	}
+	return *s >= 'A' && *s <= 'Z' ? (char)(*s - 'A' + 'a') : *s;
+}
+
+bool
+kr_path_is_within_folded(const char *path, const char *directory)
+{
+	if (strcmp(directory, "/") == 0)
+		return true;
+	while (*directory)
+		if (!*path || next_folded(&path) != next_folded(&directory))
+			return false;
+	return !*path || *path == '/';
+}
+
 /* How a directory is opened only to go through it: one that may be searched but not listed will do. */
 enum { TRAVERSE = KR_O_PLACE | O_CLOEXEC };
 

@@ -20,6 +20,11 @@ const char *kr_path_dirname(struct kr_arena *arena, const char *clean);
 const char *kr_path_basename(const char *clean); /* borrows; "/" gives "" */
 /* Both clean. True when path is `directory` or below it. */
 bool kr_path_is_within(const char *path, const char *directory);
+/*
+ * The same for a file system on which names that differ in case alone are one name, as a Mac's: letters of ASCII, and the two
+ * characters that become such a letter. Other letters are compared as they are; what is opened is compared by its inode.
+ */
+bool kr_path_is_within_folded(const char *path, const char *directory);
 
 /*
  * Opens a clean path from '/' without following any symbolic link (openat2 RESOLVE_NO_SYMLINKS where the kernel has

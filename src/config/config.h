@@ -190,6 +190,7 @@ struct kr_places {
 	const char *kraft_home; /* $KRAFT_HOME or ~/.kraft */
 	const char *run_dir;    /* $KRAFT_RUN_DIR or <kraft_home>/run */
 	const char *config_dir; /* $KRAFT_CONFIG_DIR or <kraft_home>/config */
+	bool is_macos;          /* names that differ in case alone are one, and other places are the system's */
 };
 
 enum {

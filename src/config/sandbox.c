@@ -138,7 +138,7 @@ read_exposed(struct kr_config *c, const struct kr_yaml_node *item, struct kr_exp
 		return kr_config_fail(c, item, "'%s' in 'expose' is too long for a path", shown);
 	why = kr_protect_why(c->arena, c->places, path);
 	if (!why)
-		why = kr_place_why(c->arena, path);
+		why = kr_place_why(c->arena, c->places, path);
 	if (why) {
 		kr_config_fail(c, item, "'%s' in 'expose' cannot be shown to a worker: it %s", shown, why);
 		return kr_hint(

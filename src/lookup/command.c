@@ -59,30 +59,36 @@ within_any(const struct kr_strs *directories, const char *path)
 	return false;
 }
 
+static bool
+is_within(const struct finder *f, const char *path, const char *directory)
+{
+	return f->in->places->is_macos ? kr_path_is_within_folded(path, directory) : kr_path_is_within(path, directory);
+}
+
 /* The worker's: the worktree, its home, and the person's checkout of the same files. */
 static bool
 is_workers(const struct finder *f, const char *path)
 {
-	return kr_path_is_within(path, f->in->worktree) ||
-		   (f->in->home && kr_path_is_within(path, f->in->home)) ||
-		   (f->in->checkout && kr_path_is_within(path, f->in->checkout));
+	return is_within(f, path, f->in->worktree) || (f->in->home && is_within(f, path, f->in->home)) ||
+		   (f->in->checkout && is_within(f, path, f->in->checkout));
 }
 
 /* Shown whatever the command is. */
 static bool
 is_shown(const struct finder *f, const char *path)
 {
-	return kr_path_is_within(path, f->in->worktree) ||
-		   (f->in->home && kr_path_is_within(path, f->in->home)) || within_any(f->in->system_dirs, path) ||
+	const bool is_system = within_any(f->in->system_dirs, path) && !(f->in->not_system && within_any(f->in->not_system, path));
+
+	return is_system || kr_path_is_within(path, f->in->worktree) || (f->in->home && kr_path_is_within(path, f->in->home)) ||
 		   within_any(f->in->expose, path);
 }
 
 /* A link that cannot be made again inside: the sandbox has something else there. /run is empty inside, so one
- * can. */
+ * can. On macOS none has to be made. */
 static bool
-cannot_be_made(struct kr_arena *arena, const char *link)
+cannot_be_made(const struct finder *f, const char *link)
 {
-	return !kr_path_is_within(link, "/run") && kr_place_why(arena, link) != NULL;
+	return !f->in->places->is_macos && !kr_path_is_within(link, "/run") && kr_place_why(f->arena, f->in->places, link) != NULL;
 }
 
 /* The first link on the way that could not exist inside; NULL when all can. */
@@ -90,7 +96,7 @@ static const char *
 impossible_link(const struct finder *f, const struct kr_strs *links)
 {
 	for (size_t i = 0; i < links->n; i += 2)
-		if (!is_shown(f, links->v[i]) && cannot_be_made(f->arena, links->v[i]))
+		if (!is_shown(f, links->v[i]) && cannot_be_made(f, links->v[i]))
 			return links->v[i];
 	return NULL;
 }
@@ -209,7 +215,13 @@ on_path(struct finder *f, const char *name, struct found *found)
 	}
 }
 
-/* /opt/kraft/bin comes first, as it does on the worker's own PATH. */
+static const char *
+bin_inside(const struct finder *f)
+{
+	return f->in->places->is_macos ? f->in->guest_bin : "/opt/kraft/bin";
+}
+
+/* kraft's own directory comes first, as it does on the worker's own PATH. */
 static bool
 is_krafts_own(const struct finder *f, const char *name)
 {
@@ -228,10 +240,10 @@ why_not(const struct finder *f, const char *directory)
 	const char *why = kr_protect_why(f->arena, f->in->places, directory);
 
 	if (!why && f->in->protected_real)
-		why = kr_protect_why_among(f->arena, f->in->protected_real, directory);
+		why = kr_protect_why_among(f->arena, f->in->places, f->in->protected_real, directory);
 	if (!why)
-		why = kr_place_why(f->arena, directory);
-	if (!why && f->in->checkout && kr_path_is_within(f->in->checkout, directory))
+		why = kr_place_why(f->arena, f->in->places, directory);
+	if (!why && f->in->checkout && is_within(f, f->in->checkout, directory))
 		why = kr_arena_printf(f->arena, "holds the checkout '%s'", f->in->checkout);
 	return why;
 }
@@ -370,7 +382,8 @@ keep_link(struct finder *f, const char *path, const char *text)
 			return;
 	kr_strs_add(f->arena, &f->out->links, path);
 	kr_strs_add(f->arena, &f->out->links, text);
-	say(f, "the link '%s' is made again inside, so that the name leads to the file", path);
+	if (!f->in->places->is_macos)
+		say(f, "the link '%s' is made again inside, so that the name leads to the file", path);
 }
 
 /*
@@ -420,7 +433,7 @@ look_up_bare(struct finder *f, struct kr_error *err)
 	struct found found;
 
 	if (is_krafts_own(f, f->command)) {
-		f->out->exec_path = kr_path_join(f->arena, "/opt/kraft/bin", f->command);
+		f->out->exec_path = kr_path_join(f->arena, bin_inside(f), f->command);
 		say(f, "'%s' is kraft's own, '%s'", f->command, f->out->exec_path);
 		return 0;
 	}
@@ -492,7 +505,7 @@ look_up_path(struct finder *f, struct kr_error *err)
 	if (!path)
 		return kr_fail(err, KR_E_LIMIT, "the path of the command is longer than %d bytes", KR_PATH_MAX - 1);
 	f->out->exec_path = path;
-	if (kr_path_is_within(path, "/opt/kraft")) {
+	if (kr_path_is_within(path, kr_path_dirname(f->arena, bin_inside(f)))) {
 		say(f, "'%s' is kraft's own", path);
 		return 0;
 	}

@@ -19,8 +19,9 @@ struct kr_lookup_input {
 	const char *home;         /* the sandbox home, shown like the worktree; NULL: none */
 	const char *checkout;     /* resolved path of the person's checkout; nothing in it is used either */
 	const char *cwd;          /* inside the worktree; path-named commands start here */
-	const char *guest_bin;    /* host directory that is /opt/kraft/bin inside */
+	const char *guest_bin;    /* host directory of kraft's own commands; /opt/kraft/bin inside, on macOS where it is */
 	const struct kr_strs *system_dirs; /* resolved directories shown anyway: /usr, /etc, /bin ... */
+	const struct kr_strs *not_system;  /* directories in those that are not; NULL: none */
 	const struct kr_strs *expose;      /* resolved expose paths */
 };
 
@@ -28,7 +29,7 @@ struct kr_lookup {
 	const char *exec_path;     /* absolute path the init executes: the name it has on PATH */
 	struct kr_strs mounts;     /* resolved directories to show read-only */
 	struct kr_strs mount_why;  /* one per mount */
-	struct kr_strs links;      /* pairs: path of a link outside every mount, its text; to be made again inside */
+	struct kr_strs links;      /* pairs: path of a link outside every mount, its text; to be made again inside, but on macOS */
 	struct kr_strs notes;      /* what works in part only, each with the fix: a virtual environment that is not shown */
 	struct kr_strs steps;      /* the lookup told step by step, one sentence each */
 };

@@ -42,16 +42,24 @@ kr_build_why_not(const struct kr_build *b, const char *path)
 	const char *why = kr_protect_why(b->arena, &b->host->places, path);
 
 	if (!why)
-		why = kr_protect_why_among(b->arena, &b->protected_real, path);
-	return why ? why : kr_place_why(b->arena, path);
+		why = kr_protect_why_among(b->arena, &b->host->places, &b->protected_real, path);
+	return why ? why : kr_place_why(b->arena, &b->host->places, path);
+}
+
+static bool
+is_within_any(const struct kr_strs *directories, const char *path)
+{
+	for (size_t i = 0; i < directories->n; i++)
+		if (kr_path_is_within(path, directories->v[i]))
+			return true;
+	return false;
 }
 
 bool
 kr_build_is_shown(const struct kr_build *b, const char *path)
 {
-	for (size_t i = 0; i < b->system_dirs.n; i++)
-		if (kr_path_is_within(path, b->system_dirs.v[i]))
-			return true;
+	if (is_within_any(&b->system_dirs, path) && !is_within_any(&b->not_system, path))
+		return true;
 	return kr_path_is_within(path, b->request->worktree) || kr_path_is_within(path, b->request->home);
 }
 
@@ -73,6 +81,8 @@ kr_build_show(struct kr_build *b, struct kr_show show)
 void
 kr_build_links(struct kr_build *b, const struct kr_strs *pairs, const char *because)
 {
+	if (kr_build_is_macos(b))
+		return; /* a link is followed there as everywhere */
 	for (size_t i = 0; i + 1 < pairs->n; i += 2) {
 		bool known = false;
 
@@ -177,6 +187,10 @@ add_system(struct kr_build *b)
 {
 	static const char *const directories[] = { "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64" };
 
+	if (kr_build_is_macos(b)) {
+		kr_build_macos_system(b);
+		return;
+	}
 	for (size_t i = 0; i < KR_COUNT(directories); i++) {
 		struct kr_fs_entry entry;
 
@@ -218,9 +232,9 @@ check_expose(struct kr_build *b, const struct kr_expose *e, struct kr_strs *link
 		return NULL;
 	}
 	why = kr_build_why_not(b, real);
-	for (size_t i = 0; !why && i < links->n; i += 2)
+	for (size_t i = 0; !why && !kr_build_is_macos(b) && i < links->n; i += 2)
 		if (!kr_path_is_within(links->v[i], "/run"))
-			why = kr_place_why(b->arena, links->v[i]);
+			why = kr_place_why(b->arena, &b->host->places, links->v[i]);
 	if (!why && entry->type != KR_FS_FILE && entry->type != KR_FS_DIR)
 		why = entry->type == KR_FS_SOCKET ? "is a socket"
 			  : entry->type == KR_FS_FIFO ? "is a FIFO"
@@ -286,6 +300,7 @@ look_up(struct kr_build *b, const char *command, struct kr_lookup *out, struct k
 		.cwd = b->request->cwd,
 		.guest_bin = kr_path_join(b->arena, b->host->guest_dir, "bin"),
 		.system_dirs = &b->system_dirs,
+		.not_system = &b->not_system,
 		.expose = &b->expose,
 	};
 
@@ -400,7 +415,7 @@ is_covered(const struct kr_build *b, const struct kr_show *show, size_t kept)
 	if (kr_build_is_shown(b, show->path))
 		return true;
 	for (size_t i = 0; i < kept; i++)
-		if (kr_path_is_within(show->path, b->shows[i].path))
+		if (b->shows[i].reach == KR_REACH_TREE && kr_path_is_within(show->path, b->shows[i].path))
 			return true;
 	return false;
 }
@@ -512,10 +527,10 @@ kr_build_step_shows(struct kr_build *b)
 {
 	for (size_t i = 0; i < b->show_count; i++) {
 		const struct kr_show *s = &b->shows[i];
+		const enum kr_step_kind kind = s->adds ? KR_STEP_ADD : s->writable ? KR_STEP_BIND_RW : KR_STEP_BIND_RO;
 
-		kr_build_step(b, (struct kr_step){ s->writable ? KR_STEP_BIND_RW : KR_STEP_BIND_RO, .path = s->path,
-							 .source = s->source, .check = s->check, .device = s->device, .inode = s->inode,
-							 .because = s->because });
+		kr_build_step(b, (struct kr_step){ kind, .reach = s->reach, .path = s->path, .source = s->source,
+							 .check = s->check, .device = s->device, .inode = s->inode, .because = s->because });
 	}
 }
 
@@ -551,13 +566,11 @@ step_path_order(const void *a, const void *b)
 	return strcmp(((const struct kr_step *)a)->path, ((const struct kr_step *)b)->path);
 }
 
-static void
-step_masks(struct kr_build *b)
+void
+kr_build_step_masks(struct kr_build *b)
 {
-	size_t first;
+	const size_t first = b->plan->step_count;
 
-	kr_build_step_no_git(b);
-	first = b->plan->step_count;
 	for (size_t i = 0; i < b->masks.n; i++)
 		kr_build_step(b, (struct kr_step){ KR_STEP_MASK, .path = b->masks.v[i], .because = b->mask_why.v[i] });
 	qsort(b->plan->steps + first, b->masks.n, sizeof(*b->plan->steps), step_path_order);
@@ -588,7 +601,8 @@ make_steps(struct kr_build *b)
 	kr_build_step_sealed(b, "/tmp");
 	kr_build_step_shows(b);
 	step_links(b);
-	step_masks(b);
+	kr_build_step_no_git(b);
+	kr_build_step_masks(b);
 	kr_build_step_seals(b);
 	kr_build_step(b, (struct kr_step){
 				KR_STEP_READ_ONLY, .path = "/", .because = "nothing is added outside the places above" });
@@ -674,7 +688,10 @@ gather(struct kr_build *b, struct kr_error *err)
 {
 	resolve_protected(b);
 	add_system(b);
-	kr_build_own(b);
+	if (kr_build_is_macos(b))
+		kr_build_macos_own(b);
+	else
+		kr_build_own(b);
 	if (add_expose(b, err) < 0 || add_commands(b, err) < 0)
 		return -1;
 	kr_build_ca_files(b);
@@ -682,8 +699,21 @@ gather(struct kr_build *b, struct kr_error *err)
 }
 
 static int
+build_macos(struct kr_build *b, struct kr_error *err)
+{
+	KR_BUG_IF(!b->request->macos);
+	if (gather(b, err) < 0)
+		return -1;
+	kr_build_merge(b);
+	kr_build_macos_steps(b);
+	return 0;
+}
+
+static int
 build_os(struct kr_build *b, struct kr_error *err)
 {
+	if (kr_build_is_macos(b))
+		return build_macos(b, err);
 	if (check_places(b->request, err) < 0 || gather(b, err) < 0)
 		return -1;
 	kr_build_merge(b);

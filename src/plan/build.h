@@ -10,6 +10,8 @@ struct kr_show {
 	const char *path, *source, *because;
 	bool writable;
 	bool ours; /* kraft's or the request's: never merged away */
+	bool adds; /* macOS: KR_STEP_ADD */
+	enum kr_reach reach;
 	enum kr_step_check check;
 	uint64_t device, inode; /* both 0: whatever is there */
 };
@@ -22,6 +24,9 @@ struct kr_build {
 	struct kr_show *shows;
 	size_t show_count, show_cap;
 	struct kr_strs system_dirs;     /* resolved or links: shown whatever is asked for */
+	struct kr_strs not_system;      /* macOS: directories in those that are not */
+	struct kr_step *system_steps;   /* macOS: what is shown whatever is asked for, as steps */
+	size_t system_step_count;
 	struct kr_strs expose;          /* resolved */
 	struct kr_strs protected_real;  /* protected paths that links lead elsewhere, resolved */
 	struct kr_strs links;           /* pairs: a link to make again, its text */
@@ -62,11 +67,19 @@ void kr_build_step(struct kr_build *b, struct kr_step step);
 void kr_build_step_sealed(struct kr_build *b, const char *fresh);
 void kr_build_step_shows(struct kr_build *b);
 void kr_build_step_no_git(struct kr_build *b);
+void kr_build_step_masks(struct kr_build *b);
 void kr_build_step_seals(struct kr_build *b);
 
 /* kind: docker (container.c): the command's own name inside; places, steps and command. */
 const char *kr_build_container_command(const struct kr_build *b);
 int kr_build_container(struct kr_build *b, struct kr_error *err);
+
+/* kind: os on macOS (macos.c): what is shown whatever is asked for; kraft's own places; the steps, when all is gathered. */
+bool kr_build_is_macos(const struct kr_build *b);
+void kr_build_macos_system(struct kr_build *b);
+void kr_build_macos_own(struct kr_build *b);
+void kr_build_macos_steps(struct kr_build *b);
+const char *kr_build_bin(const struct kr_build *b); /* the directory of kraft's own commands, as the worker sees it */
 
 /* The environment, and the CA files that the host's variables name (env.c). */
 void kr_build_ca_files(struct kr_build *b);

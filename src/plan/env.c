@@ -4,7 +4,10 @@
  * Nothing crosses but by name. Four sources, the first wins: what kraft sets, the literals of the
  * repository's `env`, those of an agent's harness, and what crosses from kraft's own environment. A value of
  * the last three is never printed. HOME and kraft's own names cannot be changed by a repository or a harness;
- * a PATH of a repository's comes after /opt/kraft/bin.
+ * a PATH of a repository's comes after kraft's own directory.
+ *
+ * On macOS the proxy is on the host's own loopback, behind a token that is in its address; nothing else of loopback can be reached,
+ * so there is nothing for NO_PROXY to name. Java is told nothing: it prints what it is told so, and with it the token.
  *
  * In a container the image's own variables lie below all of these (the init puts ours over them), the host's CA files are not
  * there, and with an open network the host's proxies are what leads out.
@@ -136,6 +139,7 @@ static const char *const proxy_variables[] = { "HTTP_PROXY", "http_proxy", "HTTP
 	"ALL_PROXY", "all_proxy" };
 static const char *const tokens[] = { "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY" };
 static const char *const no_proxy_variables[] = { "NO_PROXY", "no_proxy" };
+static const char *const places_of_macos[] = { "TMPDIR", "CLAUDE_CODE_TMPDIR" }; /* MAC-07 */
 static const char node_proxy_variable[] = "NODE_USE_ENV_PROXY";
 static const char java_variable[] = "JAVA_TOOL_OPTIONS"; /* Java reads no proxy variable */
 
@@ -163,11 +167,30 @@ is_krafts(const struct kr_repo *repo, const char *name)
 		(!repo->sandbox.unrestricted_network && is_of_a_proxy(name));
 }
 
+static bool
+only_kraft_sets(const struct env *e, const char *name)
+{
+	return is_krafts(e->b->request->repo, name) ||
+		(e->b->request->macos && is_in(places_of_macos, KR_COUNT(places_of_macos), name));
+}
+
 static void
 set_each(struct env *e, const char *const *names, size_t n, const char *value, const char *because)
 {
 	for (size_t i = 0; i < n; i++)
 		set(e, names[i], value, KR_ENV_KRAFT, because);
+}
+
+/* MAC-06: the token is in its address. */
+static void
+set_macos_proxy(struct env *e)
+{
+	const char *proxy = e->b->request->macos->proxy;
+
+	for (size_t i = 0; proxy && i < KR_COUNT(proxy_variables); i++)
+		set(e, proxy_variables[i], proxy, KR_ENV_SESSION, "the way out, with this session's token");
+	if (proxy)
+		set(e, node_proxy_variable, "1", KR_ENV_KRAFT, "Node takes the proxy variables only then");
 }
 
 /* OS-ENV-03. ALL_PROXY is an http URL as well: there is no SOCKS, and some clients stumble over its scheme. */
@@ -231,19 +254,32 @@ static const char *const git_pins[][2] = {
 	{ "push.recurseSubmodules", "no" },
 	{ "diff.ignoreSubmodules", "dirty" },
 };
+/* Beside those on macOS, where git works on the repository itself: what it may not do there, it does not try. */
+static const char *const shared_git_pins[][2] = {
+	{ "gc.auto", "0" },
+	{ "maintenance.auto", "false" },
+	{ "rerere.enabled", "false" },
+	{ "core.createObject", "rename" }, /* no hard links */
+};
 
 static void
-set_git(struct env *e)
+set_pin(struct env *e, size_t number, const char *const pin[2], const char *because)
+{
+	set(e, kr_arena_printf(e->b->arena, "GIT_CONFIG_KEY_%zu", number), pin[0], KR_ENV_KRAFT, because);
+	set(e, kr_arena_printf(e->b->arena, "GIT_CONFIG_VALUE_%zu", number), pin[1], KR_ENV_KRAFT, because);
+}
+
+static void
+set_git(struct env *e, const struct kr_strs *identity, bool is_shared)
 {
 	struct kr_arena *arena = e->b->arena;
-	const struct kr_strs *identity = &e->b->request->git->identity;
+	const size_t own = KR_COUNT(git_pins), shared = is_shared ? KR_COUNT(shared_git_pins) : 0;
 
-	set(e, "GIT_CONFIG_COUNT", kr_arena_printf(arena, "%zu", KR_COUNT(git_pins)), KR_ENV_KRAFT, "settings of git inside");
-	for (size_t i = 0; i < KR_COUNT(git_pins); i++) {
-		set(e, kr_arena_printf(arena, "GIT_CONFIG_KEY_%zu", i), git_pins[i][0], KR_ENV_KRAFT, "hooks do not run inside");
-		set(e, kr_arena_printf(arena, "GIT_CONFIG_VALUE_%zu", i), git_pins[i][1], KR_ENV_KRAFT,
-			"hooks do not run inside");
-	}
+	set(e, "GIT_CONFIG_COUNT", kr_arena_printf(arena, "%zu", own + shared), KR_ENV_KRAFT, "settings of git inside");
+	for (size_t i = 0; i < own; i++)
+		set_pin(e, i, git_pins[i], "hooks do not run inside");
+	for (size_t i = 0; i < shared; i++)
+		set_pin(e, own + i, shared_git_pins[i], "the repository is yours, too");
 	for (size_t i = 0; i < identity->n; i++) {
 		const char *equals = strchr(identity->v[i], '=');
 
@@ -262,6 +298,8 @@ set_krafts(struct env *e)
 	set(e, "KRAFT_RESULT_PATH", kr_build_result_path(e->b), KR_ENV_KRAFT, "where this session writes its result");
 	set(e, "KRAFT_WORK_ITEM_ID", r->item, KR_ENV_KRAFT, "the item");
 	set(e, "KRAFT_SESSION_ID", r->session, KR_ENV_KRAFT, "this session");
+	for (size_t i = 0; r->macos && i < KR_COUNT(places_of_macos); i++)
+		set(e, places_of_macos[i], r->macos->tmpdir, KR_ENV_KRAFT, "temporary files, gone with the session");
 }
 
 /* What the sandbox would have without kraft. */
@@ -285,7 +323,8 @@ static void
 set_path(struct env *e)
 {
 	const struct kr_repo *repo = e->b->request->repo;
-	const char *first = repo->sandbox.unrestricted_network ? "" : "/opt/kraft/bin:";
+	const bool has_commands = !(e->b->request->container && repo->sandbox.unrestricted_network);
+	const char *first = has_commands ? kr_arena_printf(e->b->arena, "%s:", kr_build_bin(e->b)) : "";
 
 	for (size_t i = 0; i < repo->env_count; i++)
 		if (strcmp(repo->env[i].name, "PATH") == 0)
@@ -305,7 +344,7 @@ set_repositorys(struct env *e)
 	for (size_t i = 0; i < repo->env_count; i++) {
 		const struct kr_env_literal *literal = &repo->env[i];
 
-		if (is_krafts(repo, literal->name))
+		if (only_kraft_sets(e, literal->name))
 			kr_build_note(
 				e->b, "the repository's env sets %s, which only kraft sets: left out", literal->name);
 		else
@@ -332,7 +371,7 @@ set_harness(struct env *e)
 	for (size_t i = 0; agent && i < agent->env_count; i++) {
 		const struct kr_env_literal *literal = &agent->env[i];
 
-		if (is_krafts(e->b->request->repo, literal->name) || strcmp(literal->name, "PATH") == 0)
+		if (only_kraft_sets(e, literal->name) || strcmp(literal->name, "PATH") == 0)
 			kr_build_note(e->b, "the harness '%s' sets %s, which only kraft sets: left out", agent->id, literal->name);
 		else
 			set(e, literal->name, literal->value, KR_ENV_HARNESS, because);
@@ -345,7 +384,7 @@ cross_passthrough(struct env *e)
 	const struct kr_strs *names = &e->b->request->repo->env_passthrough;
 
 	for (size_t i = 0; i < names->n; i++) {
-		if (is_krafts(e->b->request->repo, names->v[i]))
+		if (only_kraft_sets(e, names->v[i]))
 			kr_build_note(e->b, "env_passthrough names %s, which only kraft sets: left out", names->v[i]);
 		else
 			cross(e, names->v[i], "env_passthrough");
@@ -397,14 +436,19 @@ kr_build_environment(struct kr_build *b)
 	static const char *const terminal[] = { "TERM", "COLORTERM", "NO_COLOR" };
 	const struct kr_repo *repo = b->request->repo;
 	const struct kr_plan_agent *agent = b->request->agent;
-	struct env e = { .b = b, .cap = 80 + repo->env_count + repo->env_passthrough.n + (agent ? agent->env_count : 0) };
+	const struct kr_plan_macos *macos = b->request->macos;
+	struct env e = { .b = b, .cap = 90 + repo->env_count + repo->env_passthrough.n + (agent ? agent->env_count : 0) };
 
 	e.v = kr_arena_alloc(b->arena, e.cap * sizeof(*e.v));
 	set_krafts(&e);
-	if (has_kraft_proxy(b->request))
+	if (has_kraft_proxy(b->request) && macos)
+		set_macos_proxy(&e);
+	else if (has_kraft_proxy(b->request))
 		set_proxy(&e);
 	if (b->request->git)
-		set_git(&e);
+		set_git(&e, &b->request->git->identity, false);
+	if (macos && macos->git)
+		set_git(&e, &macos->git->identity, true);
 	set_path(&e);
 	set_config_dir(&e);
 	set_repositorys(&e);
@@ -422,7 +466,7 @@ kr_build_environment(struct kr_build *b)
 	cross_passthrough(&e);
 	if (kr_plan_has_open_network(b->request))
 		cross_proxy(&e);
-	if (has_kraft_proxy(b->request))
+	if (has_kraft_proxy(b->request) && !macos)
 		set_java_proxy(&e);
 	if (!b->request->container)
 		cross_ca_files(&e);

@@ -132,7 +132,7 @@ kr_build_result_path(const struct kr_build *b)
 {
 	const struct kr_request *r = b->request;
 
-	return r->agent && !r->is_short_run ? KR_AGENT_RESULT : r->result_file;
+	return r->agent && !r->is_short_run && !r->macos ? KR_AGENT_RESULT : r->result_file;
 }
 
 /* OS-MNT-04, -05, -07 to -09; CTR-03, CTR-04 */

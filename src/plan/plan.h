@@ -98,8 +98,8 @@ struct kr_plan_shared_git {
 };
 
 /*
- * kind: os on macOS. Nothing is mounted: every step is a BIND_RO, BIND_RW or MASK whose path and source are the same place of the
- * host, and a later step wins over an earlier one that holds it.
+ * kind: os on macOS (macos.c). Nothing is mounted: every step is a BIND_RO, BIND_RW, ADD or MASK whose path and source are the same
+ * place of the host, resolved, and a later step wins over an earlier one that holds it. A place that is not there is no error.
  */
 struct kr_plan_macos {
 	const char *tmpdir;  /* the session's TMPDIR, read-write; clean and resolved */
@@ -113,7 +113,7 @@ struct kr_plan_macos {
  * that; in the read-only directory of the item's results it cannot. Here it can: /tmp is memory, the rename onto
  * a mount fails as busy, and then such a tool writes into the file itself.
  */
-#define KR_AGENT_RESULT "/tmp/kraft-result.json"
+#define KR_AGENT_RESULT "/tmp/kraft-result.json" /* not on macOS: there it may make files beside the result (KR_REACH_BESIDE) */
 
 /* What is asked for: who runs what where. All paths clean and resolved. */
 struct kr_request {
@@ -146,8 +146,10 @@ struct kr_request {
 	X(PROC, "proc")           /* a fresh /proc */                                                  \
 	X(DEV, "dev")             /* a fresh, minimal /dev */                                          \
 	X(TMPFS, "tmpfs")         /* an empty file system, size_bytes and inodes at most */            \
-	X(MASK, "mask")           /* an empty regular file, read-only, over a file that exists */      \
-	X(READ_ONLY, "read-only") /* what was mounted at path so far becomes read-only */
+	X(MASK, "mask")           /* an empty regular file, read-only, over a file that exists; on     \
+	                             macOS what is at path cannot be read or written */                  \
+	X(READ_ONLY, "read-only") /* what was mounted at path so far becomes read-only */              \
+	X(ADD, "add")             /* macOS: git objects; readable, new ones may be made, none changed */
 
 enum kr_step_kind {
 #define X(kind, name) KR_STEP_##kind,
@@ -163,8 +165,16 @@ enum kr_step_check {
 	KR_CHECK_PROTECT, /* from expose or a command: protected-path rule by device and inode (OS-EXP-05) */
 };
 
+/* macOS: how far a step goes. Elsewhere a mount is what it is. */
+enum kr_reach {
+	KR_REACH_TREE,   /* path and all below */
+	KR_REACH_ALONE,  /* path itself: a file, or a directory's list of names */
+	KR_REACH_BESIDE, /* a file that stays in its place, and the names beside it that begin with its own and a dot */
+};
+
 struct kr_step {
 	enum kr_step_kind kind;
+	enum kr_reach reach;
 	const char *path;    /* inside, clean */
 	const char *source;  /* host path (resolved), or a link's text; NULL where none */
 	uint64_t size_bytes, inodes;
@@ -178,6 +188,7 @@ enum kr_env_source {
 	KR_ENV_REPO,   /* a literal of the repository's `env`; the value is never printed */
 	KR_ENV_HARNESS, /* of the agent's harness; the value is never printed */
 	KR_ENV_HOST,   /* crosses by name; the value is never printed */
+	KR_ENV_SESSION, /* kraft's, with a secret of this session's in it; the value is never printed */
 };
 struct kr_plan_env {
 	const char *name;
@@ -236,8 +247,9 @@ bool kr_plan_has_open_network(const struct kr_request *request);
 bool kr_plan_crosses(const struct kr_repo *repo, const char *name);
 
 /*
- * For a person, and as JSON (one object; keys and order are stable). Never a value of KR_ENV_REPO, KR_ENV_HARNESS or KR_ENV_HOST.
- * kernel_rules: what the system-call filter answers, one line each (kr_seccomp_rule); NULL leaves the section out.
+ * For a person, and as JSON (one object; keys and order are stable). Of variables only the values of KR_ENV_KRAFT.
+ * kernel_rules: what the system-call filter answers, one line each (kr_seccomp_rule); on macOS what the profile allows beside the
+ * plan (kr_seatbelt_beside); NULL leaves the section out.
  */
 void kr_plan_print(const struct kr_plan *plan, const struct kr_strs *kernel_rules, struct kr_buf *out);
 void kr_plan_print_json(const struct kr_plan *plan, const struct kr_strs *kernel_rules, struct kr_buf *out);

@@ -77,7 +77,14 @@ static const char *const shown_kind[KR_STEP_COUNT] = {
 	[KR_STEP_TMPFS] = "fresh",
 	[KR_STEP_MASK] = "empty file",
 	[KR_STEP_READ_ONLY] = "sealed",
+	[KR_STEP_ADD] = "add only",
 };
+
+static const char *
+kind_shown(const struct kr_plan *plan, const struct kr_step *s)
+{
+	return plan->request->macos && s->kind == KR_STEP_MASK ? "denied" : shown_kind[s->kind];
+}
 
 /* What a step shows, where the path alone does not say it. */
 static const char *
@@ -86,6 +93,8 @@ step_what(struct kr_arena *arena, const struct kr_step *s)
 	switch (s->kind) {
 	case KR_STEP_BIND_RO:
 	case KR_STEP_BIND_RW:
+		if (s->reach == KR_REACH_BESIDE)
+			return kr_arena_printf(arena, "%s and %s.*", s->path, s->path);
 		return strcmp(s->path, s->source) == 0 ? s->path
 											   : kr_arena_printf(arena, "%s (%s)", s->path, s->source);
 	case KR_STEP_LINK:
@@ -146,7 +155,7 @@ print_files(const struct kr_plan *plan, struct kr_buf *out)
 	for (size_t i = 0; i < plan->step_count; i++) {
 		const struct kr_step *s = &plan->steps[i];
 
-		row(out, shown_kind[s->kind], strlen("read-write"), step_what(&arena, s), width, s->because);
+		row(out, kind_shown(plan, s), strlen("read-write"), step_what(&arena, s), width, s->because);
 	}
 	kr_arena_fini(&arena);
 }
@@ -161,6 +170,8 @@ env_shown(const struct kr_plan_env *e)
 		return "(from repos.yaml)";
 	case KR_ENV_HARNESS:
 		return "(from its file)";
+	case KR_ENV_SESSION:
+		return "(made for the session)";
 	case KR_ENV_HOST:
 		break;
 	}
@@ -211,14 +222,17 @@ print_network(const struct kr_plan *plan, struct kr_buf *out)
 
 	section(out, "network");
 	if (plan->request->is_short_run) {
-		row(out, NULL, 0, "loopback only, the sandbox's own", 0, NULL);
+		row(out, NULL, 0, plan->request->macos ? "none" : "loopback only, the sandbox's own", 0, NULL);
 		return;
 	}
 	if (kr_plan_has_open_network(plan->request)) {
 		row(out, NULL, 0, "the runtime's own, without a list: whatever that reaches", 0, NULL);
 		return;
 	}
-	row(out, NULL, 0, "its own loopback, and kraft's proxy on it at 127.0.0.1:3128, which lets out:", 0, NULL);
+	row(out, NULL, 0,
+		plan->request->macos ? "nothing on loopback but kraft's proxy, which takes the session's token and lets out:"
+							 : "its own loopback, and kraft's proxy on it at 127.0.0.1:3128, which lets out:",
+		0, NULL);
 	if (!plan->hosts->allow.n)
 		row(out, NULL, 0, "nothing", 0, NULL);
 	print_hosts(&plan->hosts->allow, "allow", plan->needed_hosts, needed_by(&arena, plan), out);
@@ -237,14 +251,14 @@ print_list(const char *name, const struct kr_strs *list, struct kr_buf *out)
 
 /* Rules are "ANSWER what": those with one answer stand in one paragraph. */
 static void
-print_kernel(const struct kr_strs *rules, struct kr_buf *out)
+print_kernel(const char *name, const struct kr_strs *rules, struct kr_buf *out)
 {
 	const char *answer = NULL;
 	size_t column = 0, width = 0;
 
 	for (size_t i = 0; i < rules->n; i++)
 		width = strcspn(rules->v[i], " ") > width ? strcspn(rules->v[i], " ") : width;
-	section(out, "kernel");
+	section(out, name);
 	for (size_t i = 0; i < rules->n; i++) {
 		const char *rule = rules->v[i], *what = rule + strcspn(rule, " ");
 		size_t n = (size_t)(what - rule);
@@ -273,7 +287,7 @@ kr_plan_print(const struct kr_plan *plan, const struct kr_strs *kernel_rules, st
 	print_environment(plan, out);
 	print_network(plan, out);
 	if (kernel_rules && kernel_rules->n)
-		print_kernel(kernel_rules, out);
+		print_kernel(plan->request->macos ? "allowed beside" : "kernel", kernel_rules, out);
 	print_list("notes", &plan->notes, out);
 }
 
@@ -351,6 +365,8 @@ json_steps(const struct kr_plan *plan)
 			json_object_set_new(object, "size_bytes", json_integer((json_int_t)s->size_bytes));
 			json_object_set_new(object, "inodes", json_integer((json_int_t)s->inodes));
 		}
+		if (s->reach != KR_REACH_TREE)
+			json_object_set_new(object, "reach", json_string(s->reach == KR_REACH_ALONE ? "alone" : "beside"));
 		json_object_set_new(object, "because", text(s->because));
 		json_array_append_new(array, object);
 	}
@@ -361,7 +377,8 @@ static json_t *
 json_environment(const struct kr_plan *plan)
 {
 	static const char *const names[] = {
-		[KR_ENV_KRAFT] = "kraft", [KR_ENV_REPO] = "repo", [KR_ENV_HARNESS] = "harness", [KR_ENV_HOST] = "host"
+		[KR_ENV_KRAFT] = "kraft", [KR_ENV_REPO] = "repo", [KR_ENV_HARNESS] = "harness", [KR_ENV_HOST] = "host",
+		[KR_ENV_SESSION] = "session"
 	};
 	json_t *array = json_array();
 
@@ -398,8 +415,8 @@ json_network(const struct kr_plan *plan)
 	json_t *object = json_object();
 
 	json_object_set_new(object, "phase", json_string(kr_phase_name(plan->request->phase)));
-	json_object_set_new(
-		object, "reachable", json_string(kr_plan_has_open_network(plan->request) ? "everything" : "loopback"));
+	json_object_set_new(object, "reachable",
+		json_string(kr_plan_has_open_network(plan->request) ? "everything" : plan->request->macos ? "proxy" : "loopback"));
 	json_object_set_new(object, "allow", texts(&plan->hosts->allow));
 	json_object_set_new(object, "deny", texts(&plan->hosts->deny));
 	if (plan->needed_hosts)
@@ -426,7 +443,7 @@ kr_plan_print_json(const struct kr_plan *plan, const struct kr_strs *kernel_rule
 	json_object_set_new(object, "environment", json_environment(plan));
 	json_object_set_new(object, "network", json_network(plan));
 	if (kernel_rules)
-		json_object_set_new(object, "kernel", texts(kernel_rules));
+		json_object_set_new(object, plan->request->macos ? "beside" : "kernel", texts(kernel_rules));
 	json_object_set_new(object, "notes", texts(&plan->notes));
 	(void)json_dump_callback(object, dump_to_buf, out, JSON_INDENT(2));
 	kr_buf_adds(out, "\n");

@@ -67,7 +67,7 @@ visit(void *context, const char *name, enum kr_fs_type type)
 {
 	struct scan *s = context;
 	struct kr_arena *arena = s->b->arena;
-	bool secret = kr_is_credential_name(name);
+	bool secret = kr_is_credential_name(&s->b->host->places, name);
 
 	if (++s->entries > KR_SCAN_ENTRIES) {
 		s->failed = true;

@@ -141,7 +141,7 @@ void kr_address_decide(const struct kr_verdict *host, const struct kr_address *a
 /* The six names whose contents read as empty inside (OS-MNT-12). */
 extern const char *const kr_credential_names[];
 extern const size_t kr_credential_name_count;
-bool kr_is_credential_name(const char *basename);
+bool kr_is_credential_name(const struct kr_places *places, const char *basename);
 
 /* Fills `out` with the protected paths of this person: clean, absolute, in a fixed order; `home` itself is not in it. */
 void kr_protected_paths(struct kr_arena *arena, const struct kr_places *places, struct kr_strs *out);
@@ -154,12 +154,14 @@ void kr_protected_paths(struct kr_arena *arena, const struct kr_places *places, 
 const char *kr_protect_why(struct kr_arena *arena, const struct kr_places *places, const char *path);
 
 /* The same for other protected paths: those of kr_protected_paths as they resolve, where a link leads elsewhere. */
-const char *kr_protect_why_among(struct kr_arena *arena, const struct kr_strs *protected, const char *path);
+const char *kr_protect_why_among(
+	struct kr_arena *arena, const struct kr_places *places, const struct kr_strs *protected, const char *path);
 
 /*
  * Why a host directory cannot be shown at `path` (clean): the sandbox has something of its own there (/proc, /sys, /dev,
- * /run and what is below; /tmp; /var/tmp, which is /tmp; /opt/kraft). Continues a sentence; NULL when it can.
+ * /run and what is below; /tmp; /var/tmp, which is /tmp; /opt/kraft). On macOS: what everybody writes, and other names of the
+ * same files. Continues a sentence; NULL when it can.
  */
-const char *kr_place_why(struct kr_arena *arena, const char *path);
+const char *kr_place_why(struct kr_arena *arena, const struct kr_places *places, const char *path);
 
 #endif

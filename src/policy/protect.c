@@ -37,11 +37,24 @@ static const char *const protected_in_home[] = {
 	"Library/Cookies",
 };
 
+/* As the file system compares them (MAC-04): what has another spelling is the same file on a Mac. */
+static bool
+is_within(const struct kr_places *places, const char *path, const char *directory)
+{
+	return places->is_macos ? kr_path_is_within_folded(path, directory) : kr_path_is_within(path, directory);
+}
+
+static bool
+is_same(const struct kr_places *places, const char *a, const char *b)
+{
+	return places->is_macos ? is_within(places, a, b) && is_within(places, b, a) : strcmp(a, b) == 0;
+}
+
 bool
-kr_is_credential_name(const char *basename)
+kr_is_credential_name(const struct kr_places *places, const char *basename)
 {
 	for (size_t i = 0; i < KR_COUNT(kr_credential_names); i++)
-		if (strcmp(basename, kr_credential_names[i]) == 0)
+		if (is_same(places, basename, kr_credential_names[i]))
 			return true;
 	return false;
 }
@@ -57,25 +70,25 @@ kr_protected_paths(struct kr_arena *arena, const struct kr_places *places, struc
 }
 
 static const char *
-why_home(struct kr_arena *arena, const char *home, const char *path)
+why_home(struct kr_arena *arena, const struct kr_places *places, const char *path)
 {
-	if (strcmp(path, home) == 0)
+	if (is_same(places, path, places->home))
 		return "is the home directory";
-	if (kr_path_is_within(home, path))
-		return kr_arena_printf(arena, "holds the home directory '%s'", home);
+	if (is_within(places, places->home, path))
+		return kr_arena_printf(arena, "holds the home directory '%s'", places->home);
 	return NULL;
 }
 
 static const char *
-why_one(struct kr_arena *arena, const char *protected, const char *path)
+why_one(struct kr_arena *arena, const struct kr_places *places, const char *protected, const char *path)
 {
 	const char *relation;
 
-	if (strcmp(path, protected) == 0)
+	if (is_same(places, path, protected))
 		relation = "is";
-	else if (kr_path_is_within(path, protected))
+	else if (is_within(places, path, protected))
 		relation = "is inside";
-	else if (kr_path_is_within(protected, path))
+	else if (is_within(places, protected, path))
 		relation = "holds";
 	else
 		return NULL;
@@ -83,12 +96,13 @@ why_one(struct kr_arena *arena, const char *protected, const char *path)
 }
 
 const char *
-kr_protect_why_among(struct kr_arena *arena, const struct kr_strs *protected, const char *path)
+kr_protect_why_among(
+	struct kr_arena *arena, const struct kr_places *places, const struct kr_strs *protected, const char *path)
 {
 	const char *why = NULL;
 
 	for (size_t i = 0; !why && i < protected->n; i++)
-		why = why_one(arena, protected->v[i], path);
+		why = why_one(arena, places, protected->v[i], path);
 	return why;
 }
 
@@ -102,21 +116,21 @@ begins_with_directory(const char *path, const char *directory)
 }
 
 /* Compares below the home directory only, so that a path that is fine costs no allocation: planning asks
- * often. */
+ * often. Where case does not count, what is below begins at no certain byte. */
 static const char *
-why_in_home(struct kr_arena *arena, const char *home, const char *path)
+why_in_home(struct kr_arena *arena, const struct kr_places *places, const char *path)
 {
-	const char *rest = path + (home[1] ? strlen(home) + 1 : 1);
+	const char *home = places->home, *rest = path + (home[1] ? strlen(home) + 1 : 1), *why = NULL;
 
-	if (!kr_path_is_within(path, home))
+	if (!is_within(places, path, home))
 		return NULL;
-	for (size_t i = 0; i < KR_COUNT(protected_in_home); i++) {
+	for (size_t i = 0; !why && i < KR_COUNT(protected_in_home); i++) {
 		const char *name = protected_in_home[i];
 
-		if (begins_with_directory(rest, name) || begins_with_directory(name, rest))
-			return why_one(arena, kr_path_join(arena, home, name), path);
+		if (places->is_macos || begins_with_directory(rest, name) || begins_with_directory(name, rest))
+			why = why_one(arena, places, kr_path_join(arena, home, name), path);
 	}
-	return NULL;
+	return why;
 }
 
 const char *
@@ -125,22 +139,23 @@ kr_protect_why(struct kr_arena *arena, const struct kr_places *places, const cha
 	const char *const own[] = { places->kraft_home, places->run_dir, places->config_dir }, *why;
 
 	KR_BUG_IF(!kr_path_is_clean(path));
-	why = why_home(arena, places->home, path);
+	why = why_home(arena, places, path);
 	for (size_t i = 0; !why && i < KR_COUNT(own); i++)
-		why = why_one(arena, own[i], path);
+		why = why_one(arena, places, own[i], path);
 	if (!why)
-		why = why_in_home(arena, places->home, path);
-	if (!why && kr_is_credential_name(kr_path_basename(path)))
+		why = why_in_home(arena, places, path);
+	if (!why && kr_is_credential_name(places, kr_path_basename(path)))
 		why = kr_arena_printf(arena, "is named '%s', a name that holds credentials", kr_path_basename(path));
 	return why;
 }
 
-/* What the sandbox makes itself. `below`: what is inside is the sandbox's too, or has no place to be mounted
- * on. */
-static const struct {
+/* What the sandbox makes itself, or does not take from the host. `below`: nor what is inside; that is the sandbox's too, or has
+ * no place to be mounted on. */
+struct own_place {
 	const char *path;
 	bool below;
-} own_places[] = {
+};
+static const struct own_place own_on_linux[] = {
 	{ "/proc", true },
 	{ "/sys", true },
 	{ "/dev", true },
@@ -149,22 +164,45 @@ static const struct {
 	{ "/var/tmp", true }, /* a link inside */
 	{ "/opt/kraft", true },
 };
+/* There are no mounts: what is shown is the host's own. Each by the name of its link and by the name that is behind it. */
+static const struct own_place own_on_macos[] = {
+	{ "/dev", true },
+	{ "/.vol", true },           /* every file by its number */
+	{ "/System/Volumes", true }, /* the whole disk, by other names than the rules are about */
+	{ "/tmp", false },           /* everybody's: a directory in it can be shown, it cannot */
+	{ "/private/tmp", false },
+	{ "/var/tmp", false },
+	{ "/private/var/tmp", false },
+	{ "/var/folders", false },
+	{ "/private/var/folders", false },
+	{ "/var/run", true }, /* sockets of services live here */
+	{ "/private/var/run", true },
+};
+
+static const char *
+why_own(struct kr_arena *arena, const struct kr_places *places, const struct own_place *own, const char *path)
+{
+	const char *relation = NULL;
+
+	if (is_same(places, path, own->path))
+		relation = "is";
+	else if (is_within(places, own->path, path))
+		relation = "holds";
+	else if (own->below && is_within(places, path, own->path))
+		relation = "is inside";
+	if (!relation)
+		return NULL;
+	return kr_arena_printf(arena, "%s '%s', which the sandbox does not take from the host", relation, own->path);
+}
 
 const char *
-kr_place_why(struct kr_arena *arena, const char *path)
+kr_place_why(struct kr_arena *arena, const struct kr_places *places, const char *path)
 {
-	for (size_t i = 0; i < KR_COUNT(own_places); i++) {
-		const char *own = own_places[i].path, *relation = NULL;
+	const struct own_place *own = places->is_macos ? own_on_macos : own_on_linux;
+	const size_t n = places->is_macos ? KR_COUNT(own_on_macos) : KR_COUNT(own_on_linux);
+	const char *why = NULL;
 
-		if (strcmp(path, own) == 0)
-			relation = "is";
-		else if (kr_path_is_within(own, path))
-			relation = "holds";
-		else if (own_places[i].below && kr_path_is_within(path, own))
-			relation = "is inside";
-		if (relation)
-			return kr_arena_printf(
-				arena, "%s '%s', which the sandbox does not take from the host", relation, own);
-	}
-	return NULL;
+	for (size_t i = 0; !why && i < n; i++)
+		why = why_own(arena, places, &own[i], path);
+	return why;
 }

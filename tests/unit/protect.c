@@ -141,12 +141,12 @@ credential_names_only_as_last_component(void **state)
 	(void)state;
 	assert_int_equal(kr_credential_name_count, KR_COUNT(names));
 	for (size_t i = 0; i < KR_COUNT(names); i++) {
-		assert_true(kr_is_credential_name(names[i]));
+		assert_true(kr_is_credential_name(&usual, names[i]));
 		assert_non_null(kr_protect_why(&arena, &usual, kr_arena_printf(&arena, "/data/%s", names[i])));
 		assert_null(kr_protect_why(&arena, &usual, kr_arena_printf(&arena, "/data/%s/tool", names[i])));
 	}
 	for (size_t i = 0; i < KR_COUNT(others); i++)
-		assert_false(kr_is_credential_name(others[i]));
+		assert_false(kr_is_credential_name(&usual, others[i]));
 	kr_arena_fini(&arena);
 }
 
@@ -181,7 +181,7 @@ the_quick_answer_is_the_lists(void **state)
 		for (size_t k = 0; k < KR_COUNT(parts); k++) {
 			const char *path =
 				kr_path_clean(&arena, kr_arena_printf(&arena, "/home/ada/%s/%s", parts[i], parts[k]));
-			const char *one = kr_protect_why_among(&arena, &list, path);
+			const char *one = kr_protect_why_among(&arena, &usual, &list, path);
 
 			assert_string_equal(why(&arena, &usual, path), strcmp(path, "/home/ada") == 0
 															   ? "is the home directory"
@@ -226,7 +226,72 @@ places_of_the_sandbox(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(cases); i++)
-		assert_int_equal(kr_place_why(&arena, cases[i].path) != NULL, cases[i].refused);
+		assert_int_equal(kr_place_why(&arena, &usual, cases[i].path) != NULL, cases[i].refused);
+	kr_arena_fini(&arena);
+}
+
+static const struct kr_places mac = {
+	.home = "/Users/ada",
+	.kraft_home = "/Users/ada/.kraft",
+	.run_dir = "/Users/ada/.kraft/run",
+	.config_dir = "/Users/ada/.kraft/config",
+	.is_macos = true,
+};
+
+/* On a Mac another spelling is the same file; a control: on Linux it is another one. */
+static void
+case_does_not_count_on_macos_MAC_04(void **state)
+{
+	static const char *const spellings[] = { "/Users/ada/.SSH", "/users/ADA/.ssh/id", "/Users/ada/.\xc5\xbf\xc5\xbfh",
+		"/Users/ada/.\xe2\x84\xaa" "ube/config", "/Users/ada/library", "/Users/ada/LIBRARY/keychains", "/USERS/ADA",
+		"/users", "/Users/ada/.KRAFT/run/x", "/data/Credentials", "/data/.NPMRC" };
+	static const char *const others[] = { "/Users/ada/.sshx", "/Users/adam", "/Users/ada/Library/Caches", "/data/Credential",
+		"/Users/ada/.\xc5\xbfh", "/Users/ad", "/data/k" };
+	struct kr_places linux_places = mac;
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	linux_places.is_macos = false;
+	for (size_t i = 0; i < KR_COUNT(spellings); i++) {
+		assert_non_null(kr_protect_why(&arena, &mac, spellings[i]));
+		assert_null(kr_protect_why(&arena, &linux_places, spellings[i]));
+	}
+	for (size_t i = 0; i < KR_COUNT(others); i++)
+		assert_null(kr_protect_why(&arena, &mac, others[i]));
+	kr_arena_fini(&arena);
+}
+
+static void
+places_of_macos_MAC_07(void **state)
+{
+	static const struct {
+		const char *path;
+		bool refused;
+	} cases[] = {
+		{ "/tmp", true },
+		{ "/private/tmp", true },
+		{ "/private/TMP", true },
+		{ "/private/tmp/shared", false },
+		{ "/private", true },
+		{ "/private/var", true },
+		{ "/var/folders", true },
+		{ "/private/var/folders", true },
+		{ "/private/var/run/x", true },
+		{ "/private/var/db/dyld", false },
+		{ "/System/Volumes/Data/Users/ada/.ssh", true },
+		{ "/system/volumes/data", true },
+		{ "/.vol/16777220/2", true },
+		{ "/dev/disk0", true },
+		{ "/opt/homebrew", false },
+		{ "/opt", false },
+		{ "/usr/local", false },
+		{ "/proc/1", false },
+	};
+	struct kr_arena arena = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++)
+		assert_int_equal(kr_place_why(&arena, &mac, cases[i].path) != NULL, cases[i].refused);
 	kr_arena_fini(&arena);
 }
 
@@ -235,6 +300,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(home_is_refused_from_above_only),
+		cmocka_unit_test(case_does_not_count_on_macos_MAC_04),
+		cmocka_unit_test(places_of_macos_MAC_07),
 		cmocka_unit_test(protected_paths_are_refused_from_all_sides),
 		cmocka_unit_test(protected_list_is_the_promised_one),
 		cmocka_unit_test(wording_names_the_relation),
