@@ -59,6 +59,8 @@ int kr_bwrap_args(const struct kr_plan *plan, const struct kr_bwrap *bwrap,
  * quoted here; KR_E_REFUSED for one that has no safe quotation. Only operations and filters of Apple's own profiles.
  */
 int kr_seatbelt_profile(const struct kr_plan *plan, struct kr_buf *out, struct kr_error *err);
+/* For explain: what every profile allows beside a plan's steps and its network, "service com.apple.logd", one line each. */
+void kr_seatbelt_beside(struct kr_arena *arena, bool has_terminal, struct kr_strs *out);
 
 /* ---- seccomp (OS-SEC-01 to -03, -05) ---- */
 enum kr_arch { KR_ARCH_X86_64, KR_ARCH_AARCH64, KR_ARCH_UNKNOWN };

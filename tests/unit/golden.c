@@ -3,6 +3,9 @@
  * prints) and expected.bwrap (bubblewrap's arguments, one a line) out; expected.json where host.json says
  * "json": true. A refused launch has only expected.plan, with the error and the lookup told so far.
  *
+ * "system": "macos" makes it a Mac, over base-macos.json: in place of expected.bwrap it has expected.sb, the profile, which
+ * tests/seatbelt asks its questions of.
+ *
  * kind: docker has, in place of expected.bwrap, one file for each of the runtimes that host.json names: what `run` is told, or why
  * it cannot be. No value of a variable, and no word that opens a wall, may stand in any of them.
  *
@@ -11,6 +14,7 @@
  * host.json, over the defaults of base.json: "about" (one sentence), "files" (see support/fake_fs.h), "many"
  * ([{"path": "/x/%d", "what": "file", "count": 3}]), "environment" (replaces the default one, by name),
  * "places", "request" {"argv", "phase", "cwd" (below the worktree), "terminal", "git", "members", "short_run"},
+ * "request" of a Mac also has "branch" and "no_way_out"; its "git" and "members" are of the repository itself.
  * "container" {"image_id" (null: not here), "entrypoint", "env", "ca_bundle", "selinux", "limits" (of the runtime: default all),
  * "runtimes" (names of the table below)}.
  */
@@ -39,6 +43,7 @@ struct golden {
 	const struct kr_repos *repos;
 	struct kr_image image;
 	struct kr_plan_container container;
+	struct kr_plan_macos macos;
 	struct kr_strs walls;
 };
 
@@ -142,7 +147,8 @@ make_host(struct golden *g, struct entries *list)
 	list->v[list->n] = (struct fake_entry){ NULL, NULL };
 	g->fake = (struct fake_fs){ .entries = list->v };
 	g->fs = fake_fs_view(&g->fake);
-	p->home = string_of(g, places, "home", "/home/ada");
+	g->host.os = p->is_macos ? KR_SYSTEM_MACOS : KR_SYSTEM_LINUX;
+	p->home = string_of(g, places, "home", p->is_macos ? "/Users/ada" : "/home/ada");
 	p->kraft_home = string_of(g, places, "kraft_home", kr_path_join(&g->arena, p->home, ".kraft"));
 	p->run_dir = string_of(g, places, "run_dir", kr_path_join(&g->arena, p->kraft_home, "run"));
 	p->config_dir = string_of(g, places, "config_dir", kr_path_join(&g->arena, p->kraft_home, "config"));
@@ -155,7 +161,7 @@ make_host(struct golden *g, struct entries *list)
 	g->host.fs = &g->fs;
 	g->host.user = "ada";
 	g->host.environment = block.v;
-	g->host.guest_dir = "/usr/libexec/kraft/guest";
+	g->host.guest_dir = p->is_macos ? "/opt/homebrew/Cellar/kraft/0.1.0/libexec/kraft/guest" : "/usr/libexec/kraft/guest";
 }
 
 /* ---- the request ---- */
@@ -348,6 +354,56 @@ container_of(struct golden *g, json_t *json)
 	return &g->container;
 }
 
+/* A linked worktree of the repository itself. */
+static struct kr_plan_shared_git *
+shared_git(struct golden *g, const char *worktree, const char *common, const char *name)
+{
+	struct kr_plan_shared_git *git = kr_arena_new(&g->arena, struct kr_plan_shared_git);
+
+	git->worktree = worktree;
+	git->common = common;
+	git->worktree_git_dir = kr_arena_printf(&g->arena, "%s/worktrees/%s", common, name);
+	git->branch = string_of(g, json_object_get(g->json, "request"), "branch", "kraft/run-app");
+	kr_strs_add(&g->arena, &git->identity, "GIT_AUTHOR_NAME=Ada");
+	return git;
+}
+
+static const struct kr_plan_shared_git *
+all_shared_git(struct golden *g, json_t *members)
+{
+	struct kr_plan_shared_git *root = shared_git(g, NULL, kr_path_join(&g->arena, g->request.checkout, ".git"), "run-app"),
+							  *last = root;
+	json_t *below;
+	size_t i;
+
+	kr_strs_add(&g->arena, &root->borrowed, "/srv/mirror/objects");
+	json_array_foreach(members, i, below)
+	{
+		const char *worktree = kr_path_join(&g->arena, g->request.worktree, json_string_value(below));
+		struct kr_plan_shared_git *git = shared_git(g, worktree,
+			kr_arena_printf(&g->arena, "/Users/ada/code/%s/.git", kr_path_basename(worktree)), "run-app");
+
+		last->next = git;
+		last = git;
+	}
+	return root;
+}
+
+static const struct kr_plan_macos *
+macos_of(struct golden *g, json_t *request)
+{
+	const bool has_way_out = !json_is_true(json_object_get(request, "no_way_out"));
+
+	if (!g->host.places.is_macos || g->repos->repo[0].sandbox.kind == KR_SANDBOX_DOCKER)
+		return NULL;
+	g->macos = (struct kr_plan_macos){ .tmpdir = kr_path_join(&g->arena, g->host.places.run_dir, "t/0a1b2c"),
+		.proxy = has_way_out ? "http://kraft:SECRET-TOKEN@127.0.0.1:49321" : NULL,
+		.proxy_port = has_way_out ? 49321 : 0 };
+	if (json_is_true(json_object_get(request, "git")))
+		g->macos.git = all_shared_git(g, json_object_get(request, "members"));
+	return &g->macos;
+}
+
 static void
 make_request(struct golden *g)
 {
@@ -380,11 +436,12 @@ make_request(struct golden *g)
 		.terminal = json_is_true(json_object_get(request, "terminal")),
 	};
 	r->cwd = kr_path_join(&g->arena, r->worktree, string_of(g, request, "cwd", "."));
-	if (json_is_true(json_object_get(request, "git")))
+	if (json_is_true(json_object_get(request, "git")) && !g->host.places.is_macos)
 		r->git = all_git(g, run, r->checkout, json_object_get(request, "members"));
 	r->agent = agent_of(g, json_object_get(request, "agent"));
 	r->is_short_run = json_is_true(json_object_get(request, "short_run"));
 	r->container = container_of(g, json_object_get(g->json, "container"));
+	r->macos = macos_of(g, request);
 }
 
 /* ---- comparing ---- */
@@ -473,6 +530,29 @@ compare_arguments(struct golden *g, const struct kr_plan *plan)
 	kr_buf_fini(&render.args);
 	kr_buf_fini(&render.verify);
 	return same;
+}
+
+static bool
+compare_profile(struct golden *g, const struct kr_plan *plan)
+{
+	kr_auto_buf struct kr_buf text = KR_BUF(OUT_BYTES);
+	struct kr_error err = { 0 };
+
+	if (kr_seatbelt_profile(plan, &text, &err) < 0) {
+		printf("# %s\n", err.message);
+		return false;
+	}
+	return compare(g, "expected.sb", &text);
+}
+
+/* MAC-06: not where a person or a log can read it. */
+static bool
+tells_token(const struct kr_buf *text)
+{
+	if (!text->data || !strstr(text->data, "SECRET-TOKEN"))
+		return false;
+	printf("# the session's token is told\n");
+	return true;
 }
 
 /* ---- containers ---- */
@@ -569,7 +649,7 @@ static bool
 compare_plan(struct golden *g)
 {
 	kr_auto_buf struct kr_buf text = KR_BUF(OUT_BYTES), json = KR_BUF(OUT_BYTES);
-	struct kr_strs lookup = { 0 };
+	struct kr_strs lookup = { 0 }, beside = { 0 };
 	struct kr_error err = { 0 };
 	bool wants_json = json_is_true(json_object_get(g->json, "json")), same;
 	const struct kr_plan *plan = kr_plan_build(&g->arena, &g->host, &g->request, &lookup, &err);
@@ -577,14 +657,18 @@ compare_plan(struct golden *g)
 	if (!plan) {
 		print_refusal(&err, &lookup, &text);
 		same = compare(g, "expected.plan", &text);
-		return compare(g, "expected.bwrap", NULL) && compare_runtimes(g, NULL) && same;
+		return compare(g, "expected.bwrap", NULL) && compare(g, "expected.sb", NULL) && compare_runtimes(g, NULL) && same;
 	}
-	kr_plan_print(plan, NULL, &text);
-	same = compare(g, "expected.plan", &text);
+	if (g->request.macos)
+		kr_seatbelt_beside(&g->arena, g->request.terminal, &beside);
+	kr_plan_print(plan, &beside, &text);
+	same = compare(g, "expected.plan", &text) && !tells_token(&text);
 	if (wants_json) {
-		kr_plan_print_json(plan, NULL, &json);
-		same = compare(g, "expected.json", &json) && same;
+		kr_plan_print_json(plan, beside.n ? &beside : NULL, &json);
+		same = compare(g, "expected.json", &json) && !tells_token(&json) && same;
 	}
+	if (g->request.macos)
+		return compare(g, "expected.bwrap", NULL) && compare_profile(g, plan) && same;
 	if (!g->request.container)
 		return compare_arguments(g, plan) && compare_runtimes(g, NULL) && same;
 	return compare(g, "expected.bwrap", NULL) && compare_runtimes(g, plan) && same;
@@ -600,8 +684,9 @@ run_case(const char *top, const char *name)
 	bool same = false;
 
 	g.directory = kr_arena_printf(&g.arena, "%s/%s", top, name);
-	g.base = load(kr_arena_printf(&g.arena, "%s/../base.json", top));
 	g.json = load(file_of(&g, "host.json"));
+	g.host.places.is_macos = strcmp(string_of(&g, g.json, "system", "linux"), "macos") == 0;
+	g.base = load(kr_arena_printf(&g.arena, "%s/../base%s.json", top, g.host.places.is_macos ? "-macos" : ""));
 	make_host(&g, &list);
 	if (kr_file_read_at(AT_FDCWD, file_of(&g, "repos.yaml"), &yaml, &err) == 0)
 		g.repos = kr_repos_parse(&g.arena, "repos.yaml", yaml.data, yaml.len, &g.host.places, &err);
