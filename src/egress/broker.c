@@ -559,12 +559,43 @@ open_ask(struct kr_broker *b, const struct kr_ask *frame)
 }
 
 static void
+tell_strangers(struct kr_broker *b, unsigned n)
+{
+	if (b->want.on_strangers)
+		b->want.on_strangers(b->want.context, n);
+}
+
+/* It knows the token, which every process of this user can read; so it is answered, and told nothing. */
+static bool
+is_refused_stranger(struct ask *ask, const struct kr_ask *frame)
+{
+	struct kr_broker *b = ask->broker;
+
+	if (!frame->client_port || !b->want.whose ||
+		b->want.whose(b->want.context, (uint16_t)frame->client_port) != KR_PEER_OTHER)
+		return false;
+	tell_strangers(b, 1);
+	answer(ask, KR_ANSWER_REFUSED, 403, "this proxy answers the processes of its session only");
+	return true;
+}
+
+static void
 take_ask(struct kr_broker *b, const struct kr_ask *frame)
 {
 	struct ask *ask = open_ask(b, frame);
 
-	if (ask)
+	if (ask && !is_refused_stranger(ask, frame))
 		begin(ask);
+}
+
+static void
+take_strangers(struct kr_broker *b, const struct kr_ask *frame)
+{
+	struct kr_target none;
+
+	b->is_broken = !kr_ask_check(frame, &none);
+	if (!b->is_broken)
+		tell_strangers(b, frame->id);
 }
 
 /* One byte more than comes, for the text's NUL. */
@@ -587,7 +618,7 @@ take_call(struct kr_broker *b)
 	struct ask *ask = is_good ? open_ask(b, &b->frame_bytes) : NULL;
 
 	b->is_broken = !ask;
-	if (ask) {
+	if (ask && !is_refused_stranger(ask, &b->frame_bytes)) {
 		((char *)call)[b->call_frame.size] = '\0';
 		answer_call(ask, call);
 	}
@@ -610,6 +641,8 @@ take_frames(struct kr_broker *b)
 			take_call(b);
 		else if (b->frame_bytes.type == KR_ASK_CALL)
 			expect_call(b, &b->frame_bytes);
+		else if (b->frame_bytes.type == KR_ASK_STRANGERS)
+			take_strangers(b, &b->frame_bytes);
 		else
 			take_ask(b, &b->frame_bytes);
 	}

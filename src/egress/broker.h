@@ -12,6 +12,7 @@
 #define KR_EGRESS_BROKER_H
 
 #include "egress/control.h"
+#include "egress/peer.h"
 #include "egress/resolve.h"
 
 /* One host or call refused, told once per session and host, or route; the KR_REFUSED_HOSTS_MAX + first is told with suppressed set and
@@ -40,6 +41,13 @@ struct kr_broker_want {
 	 * refused. May not call the broker.
 	 */
 	void (*on_call)(void *context, const struct kr_call *call, struct kr_call_answer *answer);
+	/*
+	 * On loopback, of what said the token: whose the connection from this port of 127.0.0.1 is. NULL: the token decides, as it does
+	 * where the system does not say.
+	 */
+	enum kr_peer (*whose)(void *context, uint16_t client_port);
+	/* On loopback: so many more were refused, for want of the token or because they are another's. May be NULL. */
+	void (*on_strangers)(void *context, unsigned n);
 	void *context;
 	kr_resolve_fn *resolve;           /* called by threads; NULL: kr_resolve */
 };

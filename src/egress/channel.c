@@ -161,10 +161,11 @@ pause_accepting(struct kr_egress *egress)
 	kr_egress_due(egress, egress->now_ms + RETRY_MS);
 }
 
-/* -1: there is none, now or for a while. */
+/* -1: there is none, now or for a while. from: an IPv4 listener's; NULL: nobody wants it. */
 static int
-accept_one(struct kr_egress *egress, int listener_fd)
+accept_one(struct kr_egress *egress, int listener_fd, struct sockaddr_in *from)
 {
+	socklen_t n = sizeof(*from);
 	int fd;
 
 	do
@@ -172,6 +173,8 @@ accept_one(struct kr_egress *egress, int listener_fd)
 	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
 		pause_accepting(egress);
+	if (fd >= 0 && from && getpeername(fd, (struct sockaddr *)from, &n) < 0)
+		*from = (struct sockaddr_in){ 0 }; /* gone already: nobody is found at port 0 */
 	return fd;
 }
 
@@ -179,7 +182,7 @@ void
 kr_channels_accept(struct kr_egress *egress)
 {
 	while (egress->channel_n < KR_CHANNELS_MAX) {
-		int fd = accept_one(egress, egress->channels.fd);
+		int fd = accept_one(egress, egress->channels.fd, NULL);
 
 		if (fd < 0)
 			break;
@@ -212,6 +215,21 @@ take_listener(struct kr_egress *egress, struct kr_channel *channel, int fd)
 		   send(channel->watch.fd, &taken, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
+int
+kr_channels_open_door(struct kr_egress *egress, int fd)
+{
+	struct kr_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return -1;
+	prepare_listener(fd);
+	channel->watch = (struct kr_watch){ .fd = -1, .kind = KR_WATCH_CHANNEL, .events = -1 };
+	channel->listener = (struct kr_watch){ .fd = fd, .kind = KR_WATCH_LISTENER, .events = -1 };
+	egress->open_channels = channel;
+	egress->channel_n = 1;
+	return kr_watch_set(egress, &channel->listener, KR_POLL_IN) ? 0 : -1;
+}
+
 void
 kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel)
 {
@@ -232,11 +250,24 @@ kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel)
 
 /* ---- connections ---- */
 
+/* On the host's loopback the far end says nothing about who it is unless it is at the one address where kraft looks for it. */
+static void
+take_connection(struct kr_egress *egress, int fd, const struct sockaddr_in *from)
+{
+	if (!egress->token)
+		kr_connection_accept(egress, fd, 0);
+	else if (from->sin_family == AF_INET && from->sin_addr.s_addr == htonl(INADDR_LOOPBACK))
+		kr_connection_accept(egress, fd, ntohs(from->sin_port));
+	else
+		(void)close(fd);
+}
+
 /* Alone, looking for one more would cost a call for nothing; where they come round after round, it saves
  * rounds. */
 void
 kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, unsigned events)
 {
+	struct sockaddr_in from = { 0 };
 	int most = egress->round - channel->last_round <= 1 ? ACCEPT_ROUNDS : 1;
 
 	channel->last_round = egress->round;
@@ -245,11 +276,11 @@ kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, unsigned
 		return;
 	}
 	for (int i = 0; i < most && egress->free_n; i++) {
-		int fd = accept_one(egress, channel->listener.fd);
+		int fd = accept_one(egress, channel->listener.fd, egress->token ? &from : NULL);
 
 		if (fd < 0)
 			break;
-		kr_connection_accept(egress, fd);
+		take_connection(egress, fd, &from);
 	}
 }
 

@@ -22,6 +22,8 @@ struct kr_channel {
 	uint32_t last_round; /* in which somebody connected */
 };
 
+/* A listener that is there from the beginning: the host's loopback, with no channel and nobody to answer. Takes fd. */
+int kr_channels_open_door(struct kr_egress *egress, int fd);
 void kr_channels_accept(struct kr_egress *egress);
 void kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel);
 void kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, unsigned events);

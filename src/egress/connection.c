@@ -16,6 +16,7 @@
 #include "egress/http.h"
 #include "egress/kraft_host.h"
 #include "egress/pump.h"
+#include "egress/token.h"
 
 enum { LINGER_MS = 2000, LINGER_BYTES = 1 << 20, INTAKE_FIRST = 1024 };
 
@@ -90,8 +91,33 @@ kr_connection_set_deadline(struct kr_connection *connection, int64_t in_ms)
 	kr_egress_due(connection->egress, connection->deadline_ms);
 }
 
+/* Its places are the session's from now on. */
+static void
+is_known(struct kr_connection *connection)
+{
+	struct kr_egress *egress = connection->egress;
+
+	if (!connection->is_stranger)
+		return;
+	TAILQ_REMOVE(&egress->strangers, connection, of_strangers);
+	egress->strangers_n--;
+	connection->is_stranger = false;
+}
+
+static void
+is_unknown(struct kr_connection *connection)
+{
+	struct kr_egress *egress = connection->egress;
+
+	connection->is_stranger = true;
+	TAILQ_INSERT_TAIL(&egress->strangers, connection, of_strangers);
+	kr_connection_set_deadline(connection, KR_STRANGER_MS);
+	if (++egress->strangers_n > KR_STRANGERS_MAX)
+		kr_connection_end(TAILQ_FIRST(&egress->strangers), true);
+}
+
 void
-kr_connection_accept(struct kr_egress *egress, int client_fd)
+kr_connection_accept(struct kr_egress *egress, int client_fd, uint16_t client_port)
 {
 	struct kr_connection *connection = egress->free_n ? calloc(1, sizeof(*connection)) : NULL;
 	uint16_t slot;
@@ -104,10 +130,13 @@ kr_connection_accept(struct kr_egress *egress, int client_fd)
 	connection->egress = egress;
 	connection->slot = slot;
 	connection->turn = ++egress->turn;
+	connection->client_port = client_port;
 	connection->client.watch = (struct kr_watch){ .fd = client_fd, .kind = KR_WATCH_CLIENT, .events = -1 };
 	connection->server.watch = (struct kr_watch){ .fd = -1, .kind = KR_WATCH_SERVER, .events = -1 };
 	egress->connections[slot] = connection;
 	kr_connection_set_deadline(connection, KR_HEAD_MS);
+	if (egress->token)
+		is_unknown(connection);
 	if (!kr_watch_set(egress, &connection->client.watch, KR_POLL_IN))
 		kr_connection_end(connection, true);
 }
@@ -139,6 +168,7 @@ kr_connection_end(struct kr_connection *connection, bool abruptly)
 	if (connection->stage == KR_STAGE_ASKED || connection->stage == KR_STAGE_DEAD)
 		return;
 	kr_worker_call_free(connection);
+	is_known(connection);
 	connection->stage = KR_STAGE_DEAD;
 	egress->connections[connection->slot] = NULL;
 	egress->free_slots[egress->free_n++] = connection->slot;
@@ -171,7 +201,7 @@ kr_connection_linger(struct kr_connection *connection)
 	kr_intake_clear(&connection->client.intake);
 	kr_http_free(kr_steal(connection->http));
 	connection->stage = KR_STAGE_LINGER;
-	kr_connection_set_deadline(connection, KR_BODY_IDLE_MS);
+	kr_connection_set_deadline(connection, connection->is_stranger ? LINGER_MS : KR_BODY_IDLE_MS);
 	if (!kr_side_is_clear(&connection->client))
 		return;
 	kr_worker_call_free(connection);
@@ -214,7 +244,9 @@ fill_ask(struct kr_egress *egress, const struct kr_connection *connection)
 	struct kr_head head;
 	struct kr_destination to;
 
-	egress->ask = (struct kr_ask){ .id = (uint32_t)connection->turn << 16 | connection->slot };
+	egress->ask = (struct kr_ask){
+		.id = (uint32_t)connection->turn << 16 | connection->slot, .client_port = connection->client_port
+	};
 	if (connection->call) {
 		egress->ask.type = KR_ASK_CALL;
 		(void)kr_worker_call_of(connection, &egress->ask.bytes);
@@ -250,10 +282,29 @@ send_ask(struct kr_egress *egress, const struct kr_connection *connection)
 	return kr_frame_write(egress->control.fd, call, bytes, &egress->call_used, -1);
 }
 
+/* Between two asks: how many strangers there were. 1: nothing of it is left to be sent, 0: not yet, -1: the other side is gone. */
+static int
+send_strangers(struct kr_egress *egress)
+{
+	int sent;
+
+	if (egress->told_used == 0 && (!egress->tells_strangers || egress->ask_used))
+		return 1;
+	if (egress->told_used == 0)
+		egress->told = (struct kr_ask){ .type = KR_ASK_STRANGERS, .id = egress->refused_n };
+	sent = kr_frame_write(egress->control.fd, &egress->told, sizeof(egress->told), &egress->told_used, -1);
+	if (sent != 1)
+		return sent;
+	egress->refused_n -= egress->told.id;
+	egress->told_used = 0;
+	egress->tells_strangers = false;
+	return 1;
+}
+
 bool
 kr_connection_send_asks(struct kr_egress *egress)
 {
-	int sent = 1;
+	int sent = send_strangers(egress);
 
 	while (egress->asking && sent == 1) {
 		struct kr_connection *first = egress->asking;
@@ -272,8 +323,8 @@ kr_connection_send_asks(struct kr_egress *egress)
 			egress->ask_used = egress->call_used = 0;
 		}
 	}
-	return sent >= 0 &&
-		   kr_watch_set(egress, &egress->control, KR_POLL_IN | (egress->asking ? KR_POLL_OUT : 0));
+	return sent >= 0 && kr_watch_set(egress, &egress->control,
+							KR_POLL_IN | (egress->asking || egress->tells_strangers ? KR_POLL_OUT : 0));
 }
 
 void
@@ -291,6 +342,33 @@ kr_connection_ask(struct kr_connection *connection)
 		egress->broken = true;
 }
 
+/* The first is told at once, those after it together, each second. */
+static void
+count_stranger(struct kr_egress *egress)
+{
+	bool is_first = !egress->had_strangers;
+
+	egress->had_strangers = true;
+	if (egress->refused_n < UINT32_MAX)
+		egress->refused_n++;
+	if (is_first)
+		kr_egress_tell_strangers(egress);
+	else
+		kr_egress_due(egress, egress->now_ms);
+}
+
+static const char no_token[] = "this proxy answers only those who say its token: use the proxy's URL as it stands in "
+							   "HTTP_PROXY, with the name and the password that it holds";
+
+/* A head that is none, or asks for what cannot be: told only to those who said the token. */
+static void
+refuse_head(struct kr_connection *connection, unsigned status, const char *why)
+{
+	if (connection->is_stranger)
+		count_stranger(connection->egress);
+	kr_connection_refuse(connection, connection->is_stranger ? 407 : status, connection->is_stranger ? no_token : why);
+}
+
 static void
 on_request(struct kr_connection *connection)
 {
@@ -302,10 +380,12 @@ on_request(struct kr_connection *connection)
 
 	connection->bodyless = head.method == KR_METHOD_HEAD;
 	connection->tunnel = head.method == KR_METHOD_CONNECT;
+	if (connection->is_stranger && kr_token_is_said(&head, connection->egress->token))
+		is_known(connection);
 	if (status == 0 && !kr_request_destination(&head, &to, &why))
 		status = 400;
-	if (status)
-		kr_connection_refuse(connection, status, why);
+	if (status || connection->is_stranger)
+		refuse_head(connection, status, why);
 	else if (kr_is_kraft_host(&to))
 		kr_worker_call_begin(connection, &head, &to);
 	else
@@ -324,7 +404,8 @@ on_head(struct kr_connection *connection)
 		kr_connection_end(connection, false);
 		return;
 	}
-	if (!kr_request_begins(intake->bytes, intake->n)) {
+	/* A stranger's head is waited for: only there it can say the token, and be told what is wrong with the rest. */
+	if (!connection->is_stranger && !kr_request_begins(intake->bytes, intake->n)) {
 		kr_connection_refuse(connection, 400, "this is no HTTP request that is passed on");
 		return;
 	}
@@ -333,7 +414,7 @@ on_head(struct kr_connection *connection)
 		on_request(connection);
 		break;
 	case KR_SCAN_BAD:
-		kr_connection_refuse(connection, 400,
+		refuse_head(connection, 400,
 			"the head is too long, or holds a control character or a line end other than CR LF");
 		break;
 	case KR_SCAN_MORE:

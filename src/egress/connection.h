@@ -11,9 +11,16 @@
  *
  * From ASKED on the connection has its place until kraft's answer is there, even when the client is gone
  * before: so asks without an answer are never more than connections.
+ *
+ * Where the proxy listens on the host's loopback, a connection is a stranger until its head has said the token: whatever else it
+ * says is answered 407 and closed, so there is nothing behind such a head that could be read as a request. There are at most
+ * KR_STRANGERS_MAX of them, and the oldest makes room for the next: who knows the token says it at once, so a flood of others
+ * takes no place from them.
  */
 #ifndef KR_EGRESS_CONNECTION_H
 #define KR_EGRESS_CONNECTION_H
+
+#include <sys/queue.h>
 
 #include "egress/head.h"
 #include "egress/loop.h"
@@ -61,13 +68,16 @@ struct kr_connection {
 	uint8_t stage; /* enum kr_stage */
 	bool tunnel;   /* from ASKED on: it is a CONNECT */
 	bool bodyless; /* from ASKED on: it is a HEAD */
+	bool is_stranger;            /* on loopback: it has not said the token */
+	uint16_t client_port;        /* on loopback: its end; else 0 */
+	TAILQ_ENTRY(kr_connection) of_strangers;
 	struct kr_http *http;
 	struct kr_worker_call *call; /* from KR_STAGE_CALL until its answer is out */
 	struct kr_connection *next;  /* in the list of those that ask, or of the dead */
 };
 
-/* Takes client_fd. */
-void kr_connection_accept(struct kr_egress *egress, int client_fd);
+/* Takes client_fd. client_port: of one that came over loopback; else 0. */
+void kr_connection_accept(struct kr_egress *egress, int client_fd, uint16_t client_port);
 void kr_connection_ready(struct kr_connection *connection, bool client, unsigned events);
 /* Takes fd (-1: none) and body (NULL: none). False: kraft answered what nobody asked. */
 bool kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, int fd, char *body);

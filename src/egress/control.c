@@ -35,8 +35,14 @@ is_zero(const char *bytes, size_t n)
 static bool
 check_call(const struct kr_ask *ask)
 {
-	return !ask->zero && !ask->port && is_zero(ask->host, sizeof(ask->host)) &&
-		   ask->bytes >= sizeof(struct kr_call) && ask->bytes <= KR_CALL_BYTES_MAX;
+	return !ask->port && is_zero(ask->host, sizeof(ask->host)) && ask->bytes >= sizeof(struct kr_call) &&
+		   ask->bytes <= KR_CALL_BYTES_MAX;
+}
+
+static bool
+check_strangers(const struct kr_ask *ask)
+{
+	return ask->id && !ask->port && !ask->client_port && !ask->bytes && is_zero(ask->host, sizeof(ask->host));
 }
 
 bool
@@ -47,10 +53,14 @@ kr_ask_check(const struct kr_ask *ask, struct kr_target *out)
 	char text[sizeof(ask->host) + 2];
 	int length;
 
+	if (ask->client_port > 65535)
+		return false;
+	if (ask->type == KR_ASK_STRANGERS)
+		return check_strangers(ask);
 	if (ask->type == KR_ASK_CALL)
 		return check_call(ask);
-	if (ask->type < KR_ASK_CONNECT || ask->type >= KR_ASK_TYPE_END || ask->zero || ask->bytes ||
-		ask->port < 1 || ask->port > 65535 || n == sizeof(ask->host) ||
+	if (ask->type < KR_ASK_CONNECT || ask->type >= KR_ASK_TYPE_END || ask->bytes || ask->port < 1 ||
+		ask->port > 65535 || n == sizeof(ask->host) ||
 		!is_zero(ask->host + n, sizeof(ask->host) - n))
 		return false;
 	length = snprintf(text, sizeof(text), strchr(ask->host, ':') ? "[%s]" : "%s", ask->host);

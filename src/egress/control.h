@@ -5,7 +5,10 @@
  *
  *     kraft-egress -> kraft   struct kr_ask       may this session reach host:port; and if so, give me the socket
  *                                                 or, with KR_ASK_CALL: the worker calls kraft; a struct kr_call follows
+ *                                                 or, with KR_ASK_STRANGERS: so many did not know the token, no answer
  *     kraft -> kraft-egress   struct kr_answer    one for each ask, in any order; with KR_ANSWER_CALL a body follows
+ *
+ * Before all of that, to one that listens on loopback (egress/token.h): the KR_EGRESS_TOKEN digits of the token.
  *
  * What follows a frame is so many bytes as the frame's `bytes` says, bounded before anything is allocated, and no descriptor
  * may ride on it. Long things go this way and not in a sealed memfd, because kraft-egress can then do with recvmsg and
@@ -29,6 +32,7 @@ enum kr_ask_type {
 	KR_ASK_CONNECT = 1, /* a tunnel */
 	KR_ASK_HTTP,        /* one plain request in absolute form */
 	KR_ASK_CALL,        /* to kraft itself: port 0, host "" */
+	KR_ASK_STRANGERS,   /* no ask: `id` connections were refused for want of the token since the last such frame; all else 0 */
 	KR_ASK_TYPE_END
 };
 
@@ -36,7 +40,7 @@ struct kr_ask {
 	uint32_t type;
 	uint32_t id;   /* the asker's; comes back in the answer */
 	uint32_t port; /* 1 to 65535 */
-	uint32_t zero; /* must be 0 */
+	uint32_t client_port; /* on loopback: of who asks, at its end, 1 to 65535; else 0 */
 	char host[KR_HOST_MAX + 3]; /* as kr_target_parse has it in `host`: canonical, no brackets; rest of the field 0 */
 	uint32_t bytes; /* with KR_ASK_CALL: of the struct kr_call that follows; else 0 */
 };
@@ -64,7 +68,7 @@ struct kr_answer {
 	uint32_t zero2; /* must be 0 */
 };
 
-/* Pure; every field as described above. For an ask the target is filled in, ready for kr_host_decide; for a call it is left. */
+/* Pure; every field as described above. For an ask the target is filled in, ready for kr_host_decide; for all else it is left. */
 bool kr_ask_check(const struct kr_ask *ask, struct kr_target *out);
 bool kr_answer_check(const struct kr_answer *answer, bool has_fd);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,8 +23,9 @@ enum {
 
 struct kr_egress {
 	struct kr_egress_want want;
-	char *socket_path;
-	int channel; /* the listening channel socket: outlives each kraft-egress */
+	char *socket_path; /* NULL: on loopback */
+	struct kr_egress_door door;
+	int channel; /* the listening channel socket, or the door: outlives each kraft-egress */
 	struct kr_broker *broker;
 	pid_t pid; /* 0: none runs */
 	int restarts;
@@ -37,6 +39,19 @@ listen_on_channel(struct kr_egress *e, struct kr_error *err)
 	e->socket_path = kr_xcalloc(1, n);
 	snprintf(e->socket_path, n, "%s/%s", e->want.channel_dir, KG_CHANNEL_SOCKET);
 	e->channel = kr_listen_unix(e->socket_path, KR_CHANNELS_MAX, err);
+	return e->channel < 0 ? -1 : 0;
+}
+
+static int
+open_door(struct kr_egress *e, struct kr_error *err)
+{
+	unsigned char bits[KR_EGRESS_TOKEN / 2];
+
+	if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+		return kr_fail(err, KR_E_SYSTEM, "the system gives no random bytes");
+	for (size_t i = 0; i < sizeof(bits); i++)
+		snprintf(e->door.token + 2 * i, 3, "%02x", bits[i]);
+	e->channel = kr_listen_loopback(KR_DOOR_BACKLOG, &e->door.port, err);
 	return e->channel < 0 ? -1 : 0;
 }
 
@@ -84,6 +99,9 @@ start_process(struct kr_egress *e, struct kr_error *err)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a socket pair");
 	ours = pair[0];
 	theirs = pair[1];
+	/* A new socket has room for it. */
+	if (e->want.is_on_loopback && send(ours, e->door.token, KR_EGRESS_TOKEN, 0) != KR_EGRESS_TOKEN)
+		return kr_fail(err, KR_E_SYSTEM, "cannot tell kraft-egress its token");
 	if (spawn(e, theirs, err) < 0)
 		return -1;
 	return kr_broker_attach(e->broker, kr_steal_fd(ours), err);
@@ -104,7 +122,7 @@ end_process(struct kr_egress *e)
 static void
 close_channel(struct kr_egress *e)
 {
-	if (e->channel >= 0)
+	if (e->channel >= 0 && e->socket_path)
 		(void)unlink(e->socket_path);
 	kr_close_p(&e->channel);
 }
@@ -115,7 +133,7 @@ kr_egress_open(const struct kr_egress_want *want, struct kr_egress **out, struct
 	struct kr_egress *e = kr_xcalloc(1, sizeof(*e));
 
 	*e = (struct kr_egress){ .want = *want, .channel = -1 };
-	if (listen_on_channel(e, err) < 0 || kr_broker_new(&want->broker, &e->broker, err) < 0) {
+	if ((want->is_on_loopback ? open_door(e, err) : listen_on_channel(e, err)) < 0 || kr_broker_new(&want->broker, &e->broker, err) < 0) {
 		kr_egress_end(e);
 		return -1;
 	}
@@ -139,6 +157,12 @@ kr_egress_end(struct kr_egress *e)
 	close_channel(e);
 	free(e->socket_path);
 	free(e);
+}
+
+const struct kr_egress_door *
+kr_egress_door(const struct kr_egress *e)
+{
+	return e->want.is_on_loopback ? &e->door : NULL;
 }
 
 const char *

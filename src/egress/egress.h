@@ -10,16 +10,16 @@
 
 #include "base/arena.h"
 #include "egress/broker.h"
+#include "egress/token.h"
 
 struct kr_egress_want {
 	const char *program;     /* kraft-egress, absolute */
-	const char *channel_dir; /* the session's own, empty; the socket is made in it */
+	const char *channel_dir; /* the session's own, empty; the socket is made in it. Not looked at on loopback */
 	struct kr_broker_want broker;
 	void (*on_lost)(void *context, bool restarted); /* may be NULL; context is the broker's */
 	bool is_on_loopback; /* macOS: it listens on 127.0.0.1 of the host itself, and answers only those who say the token */
 };
 
-enum { KR_EGRESS_TOKEN = 64 }; /* hexadecimal digits: 256 bits of the system's randomness */
 /* Where a session's proxy listens on the host's own loopback, and what has to be said to it (MAC-06). */
 struct kr_egress_door {
 	uint16_t port;
@@ -35,10 +35,10 @@ int kr_egress_serve(struct kr_egress *egress, struct kr_error *err);
 /* Ends the kraft-egress with all its connections and removes the socket. NULL is allowed. */
 void kr_egress_end(struct kr_egress *egress);
 
-/* Of one that is on loopback, from open on; the user name in its URL is "kraft" and means nothing. */
+/* Of one that is on loopback, from open on; NULL: it is not. The user name in its URL is "kraft" and means nothing. */
 const struct kr_egress_door *kr_egress_door(const struct kr_egress *egress);
 
-/* The channel socket's path, as long as the egress lives. */
+/* The channel socket's path, as long as the egress lives; NULL: it is on loopback. */
 const char *kr_egress_socket(const struct kr_egress *egress);
 
 /* Readable when there is something to do; then call step. */

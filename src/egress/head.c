@@ -280,12 +280,16 @@ kr_request_parse(const char *bytes, size_t n, struct kr_head *out, const char **
 {
 	struct kr_bytes rest = { bytes, n };
 	const struct kr_field *expect;
+	const char *line_why = NULL;
 	size_t expects;
 
 	*out = (struct kr_head){ .n = 0 };
-	if (!parse_request_line(next_line(&rest), out, why) || !parse_fields(rest, out, why) ||
-		!parse_framing(out, why) || !check_request(out, why))
+	if (!parse_request_line(next_line(&rest), out, why))
+		line_why = *why;
+	if (!parse_fields(rest, out, why) || line_why || !parse_framing(out, why) || !check_request(out, why)) {
+		*why = line_why ? line_why : *why;
 		return 400;
+	}
 	expect = kr_head_find(out, "expect", &expects);
 	if (expect && (expects > 1 || !same_word(expect->value, "100-continue"))) {
 		*why = "it expects something other than '100-continue'";
@@ -497,6 +501,8 @@ kr_status_reason(unsigned status)
 		return "Method Not Allowed";
 	case 406:
 		return "Not Acceptable";
+	case 407:
+		return "Proxy Authentication Required";
 	case 408:
 		return "Request Timeout";
 	case 409:
@@ -528,12 +534,19 @@ kr_status_reason(unsigned status)
 	}
 }
 
+/* What the status asks to be said with it. */
+static const char *
+own_field(unsigned status)
+{
+	return status == 405 ? "Allow: POST\r\n" : status == 407 ? "Proxy-Authenticate: Basic realm=\"kraft\"\r\n" : "";
+}
+
 void
 kr_refusal_write(unsigned status, const char *why, bool with_body, struct kr_buf *out)
 {
 	kr_buf_addf(out,
 		"HTTP/1.1 %u %s\r\n%sContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-		status, kr_status_reason(status), status == 405 ? "Allow: POST\r\n" : "",
+		status, kr_status_reason(status), own_field(status),
 		strlen("kraft: ") + strlen(why) + 1);
 	if (with_body)
 		kr_buf_addf(out, "kraft: %s\n", why);

@@ -77,7 +77,7 @@ struct kr_head {
 };
 
 /* A whole head of n bytes (as kr_head_scan found it). 0, or the status to answer with (400, 417) and why, one
- * line. */
+ * line; out->fields then holds the fields up to the first that is none, for the token of a proxy on loopback. */
 unsigned kr_request_parse(const char *bytes, size_t n, struct kr_head *out, const char **why);
 /* False: no response that may be passed on. */
 bool kr_response_parse(const char *bytes, size_t n, struct kr_head *out, const char **why);

@@ -12,6 +12,9 @@ enum {
 	KR_TUNNEL_IDLE_MS = 4 * 3600 * 1000, /* without a byte either way */
 	KR_BODY_IDLE_MS = 600000,        /* of a plain request or its response */
 	KR_CONNECTIONS_MAX = 1024,       /* of one session at once; more wait in the listener's backlog */
+	KR_STRANGERS_MAX = 256,          /* of a proxy on loopback: those that have not said the token; the oldest goes for the next */
+	KR_STRANGER_MS = 5000,           /* for their head to be complete */
+	KR_DOOR_BACKLOG = 1024,          /* that wait for a place */
 	KR_CHANNELS_MAX = 16,            /* connections to the channel socket at once */
 	/* a worker's call to kraft */
 	KR_CALLS_MAX = 4,                /* of one session at once, from the end of its head to the end of its answer; more wait */

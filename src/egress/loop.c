@@ -101,6 +101,8 @@ scan(struct kr_egress *egress)
 			kr_egress_due(egress, connection->deadline_ms);
 	}
 	kr_channels_resume(egress);
+	if (egress->refused_n)
+		kr_egress_tell_strangers(egress);
 }
 
 /* ---- kraft ---- */
@@ -150,6 +152,14 @@ read_answers(struct kr_egress *egress)
 		if (!take_answer(egress))
 			return false;
 	return state == KR_FRAME_MORE;
+}
+
+void
+kr_egress_tell_strangers(struct kr_egress *egress)
+{
+	egress->tells_strangers = true;
+	if (!kr_connection_send_asks(egress))
+		egress->broken = true;
 }
 
 static void
@@ -203,7 +213,7 @@ wake_heap(void)
 }
 
 int
-kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, unsigned files)
+kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, const char *token, unsigned files)
 {
 	unsigned most = files > OTHER_FILES ? (files - OTHER_FILES) / 2 : 0;
 
@@ -212,17 +222,19 @@ kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, unsigne
 		.uid = geteuid(),
 		.scan_ms = INT64_MAX,
 		.control = { .fd = control_fd, .kind = KR_WATCH_CONTROL, .events = -1 },
-		.channels = { .fd = channel_fd, .kind = KR_WATCH_CHANNELS, .events = -1 },
+		.token = token,
+		.channels = { .fd = token ? -1 : channel_fd, .kind = KR_WATCH_CHANNELS, .events = -1 },
 		.frame = { .bytes = &egress->answer, .size = sizeof(egress->answer), .fd = -1 },
 	};
 	egress->asking_end = &egress->asking;
+	TAILQ_INIT(&egress->strangers);
 	for (unsigned i = most < KR_CONNECTIONS_MAX ? most : KR_CONNECTIONS_MAX; i-- > 0;)
 		egress->free_slots[egress->free_n++] = (uint16_t)i;
 	if (!wake_heap() || egress->poller_fd < 0 || fcntl(control_fd, F_SETFL, O_NONBLOCK) < 0 ||
 		fcntl(channel_fd, F_SETFL, O_NONBLOCK) < 0 || !kr_watch_set(egress, &egress->control, KR_POLL_IN) ||
 		!kr_watch_set(egress, &egress->channels, KR_POLL_IN))
 		return -1;
-	return 0;
+	return token ? kr_channels_open_door(egress, channel_fd) : 0;
 }
 
 void

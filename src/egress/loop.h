@@ -9,6 +9,7 @@
 #ifndef KR_EGRESS_LOOP_H
 #define KR_EGRESS_LOOP_H
 
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "egress/control.h"
@@ -58,6 +59,8 @@ struct kr_egress {
 	struct kr_connection *asking, **asking_end;
 	struct kr_ask ask;
 	uint32_t ask_used, call_used; /* of the ask, and of the call behind it */
+	struct kr_ask told;           /* KR_ASK_STRANGERS, while told_used is not 0 */
+	uint32_t told_used;
 	struct kr_answer answer;
 	struct kr_frame frame;
 	struct kr_frame body; /* what follows the answer, while it comes; body.bytes NULL: nothing does */
@@ -68,6 +71,13 @@ struct kr_egress {
 	uint16_t free_slots[KR_CONNECTIONS_MAX];
 	unsigned free_n;
 	uint16_t turn;
+
+	const char *token; /* on loopback: KR_EGRESS_TOKEN digits, say them first; NULL: who comes over the channel is the session's */
+	TAILQ_HEAD(, kr_connection) strangers; /* oldest first */
+	unsigned strangers_n;
+	uint32_t refused_n; /* for want of the token, and kraft is not told yet */
+	bool had_strangers, tells_strangers;
+
 	bool broken; /* the conversation with kraft is over */
 	bool paused; /* no accepting until the next scan: the system has no room */
 	struct kr_connection *dead;
@@ -82,8 +92,9 @@ struct kr_egress {
 	char written[KR_WRITTEN_BYTES];
 };
 
-/* control_fd and channel_fd become the loop's. Before confinement: nothing is read here. */
-int kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, unsigned files);
+/* control_fd and channel_fd become the loop's. Before confinement: nothing is read here. With a token, which outlives the
+ * loop, channel_fd is no channel socket but a listener on the host's loopback. */
+int kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, const char *token, unsigned files);
 /* Until kraft ends the conversation. */
 void kr_egress_run(struct kr_egress *egress);
 /* One round of it; waits at most most_ms (-1: until something happens). */
@@ -95,6 +106,9 @@ void kr_egress_fini(struct kr_egress *egress);
  * cannot watch it, so its owner must give it up. */
 bool kr_watch_set(struct kr_egress *egress, struct kr_watch *watch, int events);
 void kr_watch_close(struct kr_egress *egress, struct kr_watch *watch);
+
+/* Tells kraft how many were refused for want of the token. */
+void kr_egress_tell_strangers(struct kr_egress *egress);
 
 /* An empty buffer that heads are written in, until the next call. */
 struct kr_buf kr_egress_written(struct kr_egress *egress);

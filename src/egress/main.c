@@ -3,29 +3,45 @@
  * nothing but
  *
  *     fd 3   the control socket to kraft (egress/control.h)
- *     fd 4   the listener of the channel socket (egress/channel.h)
+ *     fd 4   the listener of the channel socket (egress/channel.h), or one on 127.0.0.1 of the host itself: what it is decides;
+ *            then the token that has to be said to it (egress/token.h) is the first on the control socket
  *
  * Ends with status 0 when kraft ends the conversation; with KR_EXIT_CONFINE + the step when it could not give
  * up a power, before it read anything.
  */
 #include <signal.h>
+#include <sys/socket.h>
 
+#include "egress/channel.h"
 #include "egress/confine.h"
 #include "egress/loop.h"
+#include "egress/token.h"
 
 enum { CONTROL_FD = 3, CHANNEL_FD = 4, FIRST_FREE_FD = 5, EXIT_START = 79 };
 
 static struct kr_egress egress;
+static char token[KR_EGRESS_TOKEN];
+
+/* kraft has written it before it started this process. */
+static bool
+read_token(void)
+{
+	return recv(CONTROL_FD, token, sizeof(token), MSG_WAITALL) == (ssize_t)sizeof(token);
+}
 
 int
 main(void)
 {
 	enum kr_confine_step failed = kr_confine_descriptors(FIRST_FREE_FD);
 
+	bool is_on_loopback = kr_listener_check(CHANNEL_FD);
+
 	if (failed)
 		return KR_EXIT_CONFINE + (int)failed;
+	if (is_on_loopback && !read_token())
+		return EXIT_START;
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || /* splice(2) knows no MSG_NOSIGNAL */
-		kr_egress_init(&egress, CONTROL_FD, CHANNEL_FD, kr_confine_files()) < 0)
+		kr_egress_init(&egress, CONTROL_FD, CHANNEL_FD, is_on_loopback ? token : NULL, kr_confine_files()) < 0)
 		return EXIT_START;
 	failed = kr_confine();
 	if (failed)

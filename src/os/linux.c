@@ -1,7 +1,9 @@
 #include "os/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
@@ -13,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/text.h"
 
 const char *
 kr_self_path(struct kr_arena *arena)
@@ -188,6 +191,77 @@ find_owner(const char *table, const char *local, const char *remote, uid_t *uid)
 	if (file)
 		(void)fclose(file); /* only read */
 	return found;
+}
+
+/* ---- which processes hold it ---- */
+
+/* Of the connection in /proc/net/tcp; 0: there is none. */
+static unsigned long
+socket_inode(uint16_t local_port, uint16_t remote_port)
+{
+	FILE *file = fopen("/proc/net/tcp", "re");
+	unsigned a, b, local, remote, state;
+	unsigned long inode = 0, found = 0;
+	char *line = NULL;
+	size_t size = 0;
+
+	while (file && !found && getline(&line, &size, file) > 0)
+		if (sscanf(line, " %*u: %x:%x %x:%x %x %*s %*s %*s %*u %*u %lu", &a, &local, &b, &remote, &state, &inode) == 6 &&
+			a == htonl(INADDR_LOOPBACK) && b == a && local == local_port && remote == remote_port)
+			found = inode;
+	free(line);
+	if (file)
+		(void)fclose(file); /* only read */
+	return found;
+}
+
+static bool
+holds(int proc, const char *pid, const char *link)
+{
+	char name[NAME_MAX + sizeof("/fd")], text[64];
+	kr_auto_fd int fd = -1;
+	struct dirent *entry;
+	bool found = false;
+	ssize_t n;
+	DIR *dir;
+
+	snprintf(name, sizeof(name), "%s/fd", pid);
+	fd = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!dir)
+		return false;
+	(void)kr_steal_fd(fd); /* the directory's now */
+	while (!found && (entry = readdir(dir))) {
+		n = readlinkat(dirfd(dir), entry->d_name, text, sizeof(text) - 1);
+		text[n > 0 ? n : 0] = '\0';
+		found = strcmp(text, link) == 0;
+	}
+	(void)closedir(dir); /* only read */
+	return found;
+}
+
+int
+kr_socket_holders(uint16_t local_port, uint16_t remote_port, pid_t *out, int most)
+{
+	unsigned long inode = socket_inode(local_port, remote_port);
+	struct dirent *entry;
+	char link[64];
+	uint64_t pid;
+	int n = 0;
+	DIR *proc;
+
+	snprintf(link, sizeof(link), "socket:[%lu]", inode);
+	proc = inode ? opendir("/proc") : NULL;
+	if (!proc)
+		return inode ? -1 : 0;
+	while (n >= 0 && (entry = readdir(proc)))
+		if (kr_text_to_u64(entry->d_name, INT32_MAX, &pid) && holds(dirfd(proc), entry->d_name, link)) {
+			if (n < most)
+				out[n] = (pid_t)pid;
+			n = n < most ? n + 1 : -1;
+		}
+	(void)closedir(proc); /* only read */
+	return n;
 }
 
 /* A client of either family can be at the other end of an IPv4 pair. */

@@ -1,6 +1,7 @@
 #include "os/listen.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,5 +31,21 @@ kr_listen_unix(const char *path, int backlog, struct kr_error *err)
 	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, 0600) < 0 ||
 		listen(fd, backlog) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot listen on '%s'", path);
+	return kr_steal_fd(fd);
+}
+
+int
+kr_listen_loopback(int backlog, uint16_t *port, struct kr_error *err)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	kr_auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+	socklen_t n = sizeof(at);
+
+	if (fd < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a socket");
+	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, backlog) < 0 ||
+		getsockname(fd, (struct sockaddr *)&at, &n) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot listen on 127.0.0.1");
+	*port = ntohs(at.sin_port);
 	return kr_steal_fd(fd);
 }

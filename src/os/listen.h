@@ -7,4 +7,7 @@
 
 int kr_listen_unix(const char *path, int backlog, struct kr_error *err);
 
+/* The same on 127.0.0.1, at a port that the system chooses and nobody shares. */
+int kr_listen_loopback(int backlog, uint16_t *port, struct kr_error *err);
+
 #endif

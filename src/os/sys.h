@@ -68,6 +68,12 @@ const char *kr_boot_id(struct kr_arena *arena);
  */
 int kr_peer_uid(int fd, uid_t *out, struct kr_error *err);
 
+/*
+ * The processes that hold the open socket 127.0.0.1:local_port whose other end is 127.0.0.1:remote_port, at most `most` of them: how
+ * many, 0 when there is none or they are another user's, -1 when the system does not say or there are more.
+ */
+int kr_socket_holders(uint16_t local_port, uint16_t remote_port, pid_t *out, int most);
+
 /* The type of the file system that fd (KR_O_LOOK will do) lies on, as the mount table names it ("ext4", "nfs4", "fuse.sshfs");
  * "" when the system does not say. */
 const char *kr_file_system_type(struct kr_arena *arena, int fd);

@@ -1,9 +1,11 @@
 #include "session/network.h"
 
+#include <limits.h>
+
 #include <jansson.h>
 
-#include "egress/egress.h"
 #include "os/host.h"
+#include "os/sys.h"
 #include "session/facts.h"
 #include "store/store.h"
 
@@ -15,6 +17,8 @@ struct kr_session_network {
 	struct kr_session_refused refused[KR_REFUSED_HOSTS_MAX];
 	struct kr_session_network_notes notes;
 	struct kr_calls calls;
+	kr_peer_of_fn *peer_of;
+	void *peer_context;
 };
 
 /* ---- events ---- */
@@ -87,6 +91,33 @@ on_lost(void *context, bool restarted)
 	json_decref(data);
 }
 
+/* ---- on loopback ---- */
+
+enum { HOLDERS_MAX = 64 }; /* of one socket; more are as good as not told */
+
+/* Whose a connection is can be told as long as it is open, and only of processes of this user. */
+static enum kr_peer
+whose(void *context, uint16_t client_port)
+{
+	struct kr_session_network *n = context;
+	pid_t holders[HOLDERS_MAX];
+	int found;
+
+	if (!n->peer_of)
+		return KR_PEER_UNKNOWN;
+	found = kr_socket_holders(client_port, kr_egress_door(n->egress)->port, holders, HOLDERS_MAX);
+	return kr_peer_judge(holders, found, n->peer_of, n->peer_context);
+}
+
+/* Who knocks without the token may be anybody on this machine: it is a number, and no host was refused. */
+static void
+on_strangers(void *context, unsigned more)
+{
+	struct kr_session_network *n = context;
+
+	n->notes.strangers = more < UINT_MAX - n->notes.strangers ? n->notes.strangers + more : UINT_MAX;
+}
+
 /* ---- calls ---- */
 
 static void
@@ -115,8 +146,11 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 			.environment = want->host->environment,
 			.on_refused = on_refused,
 			.on_call = on_call,
+			.whose = want->is_on_loopback ? whose : NULL,
+			.on_strangers = on_strangers,
 			.context = n },
 		.on_lost = on_lost,
+		.is_on_loopback = want->is_on_loopback,
 	};
 
 	*n = (struct kr_session_network){ .arena = arena, .want = *want };
@@ -157,6 +191,19 @@ const char *
 kr_session_network_socket(const struct kr_session_network *n)
 {
 	return kr_egress_socket(n->egress);
+}
+
+const struct kr_egress_door *
+kr_session_network_door(const struct kr_session_network *n)
+{
+	return kr_egress_door(n->egress);
+}
+
+void
+kr_session_network_know(struct kr_session_network *n, kr_peer_of_fn *of, void *context)
+{
+	n->peer_of = of;
+	n->peer_context = context;
 }
 
 int

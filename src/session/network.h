@@ -5,6 +5,7 @@
 #ifndef KR_SESSION_NETWORK_H
 #define KR_SESSION_NETWORK_H
 
+#include "egress/egress.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
 #include "session/calls.h"
@@ -19,6 +20,7 @@ struct kr_session_network_want {
 	const char *repo, *worktree, *branch; /* what such a session's `kraft view show` tells; branch may be NULL */
 	const struct kr_policy *policy;       /* of its tools, where kr_calls_answer answers; NULL: it cannot be resolved */
 	const struct kr_harness *harness;     /* of the agent that is launched; NULL: none */
+	bool is_on_loopback;                  /* as in struct kr_egress_want: no channel_dir */
 };
 
 struct kr_session_network;
@@ -31,8 +33,12 @@ void kr_session_network_close(struct kr_session_network *network); /* NULL is al
 /* Right after the launch, so that nobody waits for it: starts the proxy. The init runs nothing before it has the proxy's
  * word (POL-09), so a failure only has to end the session. */
 int kr_session_network_serve(struct kr_session_network *network, struct kr_error *err);
-/* Path of the channel socket for the launch. */
+/* Path of the channel socket for the launch; NULL: it is on loopback. */
 const char *kr_session_network_socket(const struct kr_session_network *network);
+/* On loopback: what the session's proxy URL is made of; else NULL. */
+const struct kr_egress_door *kr_session_network_door(const struct kr_session_network *network);
+/* On loopback, once the session's processes can be told: a request from another one is refused although it knows the token. */
+void kr_session_network_know(struct kr_session_network *network, kr_peer_of_fn *of, void *context);
 /* A side of the relay's (session/relay.h): never finished. */
 int kr_session_network_fd(const struct kr_session_network *network);
 bool kr_session_network_ready(void *network);
@@ -46,6 +52,7 @@ struct kr_session_network_notes {
 	size_t refused_count;
 	bool more;               /* hosts beyond those were refused too */
 	unsigned calls_refused;  /* kinds of calls to kraft that were not the worker's to make */
+	unsigned strangers;      /* requests to a proxy on loopback that did not say its token, or were not the session's */
 	unsigned lost;           /* times the proxy ended before its time */
 	bool is_out;             /* and now there is none */
 	struct kr_error record;  /* why the first event that could not be recorded could not; code NONE: all were */

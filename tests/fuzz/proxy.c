@@ -167,13 +167,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, client) < 0 ||
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, channels) < 0)
 		return 0;
-	KR_BUG_IF(kr_egress_init(&egress, control[0], channels[0], KR_EGRESS_FILES) < 0);
+	KR_BUG_IF(kr_egress_init(&egress, control[0], channels[0], NULL, KR_EGRESS_FILES) < 0);
 	play.control = control[1];
 	play.client = client[1];
 	play.settings.on_message_complete = on_complete;
 	llhttp_init(&play.reader, HTTP_REQUEST, &play.settings);
 	play.reader.data = &play;
-	kr_connection_accept(&egress, client[0]);
+	kr_connection_accept(&egress, client[0], 0);
 	for (size_t at = 0, n; at + 2 <= size && !egress.broken; at += 2 + n) {
 		n = data[at + 1];
 		n = n < size - at - 2 ? n : size - at - 2;

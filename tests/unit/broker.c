@@ -786,7 +786,7 @@ a_bad_frame_ends_that_kraft_egress(void **state)
 		{ .type = KR_ASK_TYPE_END, .port = 443, .host = "good.example" },
 		{ .type = KR_ASK_CONNECT, .port = 0, .host = "good.example" },
 		{ .type = KR_ASK_CONNECT, .port = 65536, .host = "good.example" },
-		{ .type = KR_ASK_CONNECT, .port = 443, .zero = 1, .host = "good.example" },
+		{ .type = KR_ASK_CONNECT, .port = 443, .client_port = 65536, .host = "good.example" },
 		{ .type = KR_ASK_CONNECT, .port = 443, .host = "Good.example" },
 		{ .type = KR_ASK_CONNECT, .port = 443, .host = "good.example\0x" },
 		{ .type = KR_ASK_CONNECT, .port = 443, .host = "" },
@@ -1142,7 +1142,7 @@ a_bad_call_ends_that_kraft_egress(void **state)
 		bad[i] = call_frame(KR_VERB_RETRY, "POST /w/retry", "text");
 	bad[n++].ask.port = 80;
 	bad[n++].ask.host[0] = 'k';
-	bad[n++].ask.zero = 1;
+	bad[n++].ask.client_port = 65536;
 	bad[n++].ask.bytes = 0;
 	bad[n++].ask.bytes = sizeof(struct kr_call) - 1;
 	bad[n++].ask.bytes = KR_CALL_BYTES_MAX + 1;

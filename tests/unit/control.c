@@ -128,7 +128,7 @@ each_field_of_an_ask_is_checked_NET_14(void **state)
 		assert_false(passes(&ask));
 	}
 	ask = good;
-	ask.zero = 1;
+	ask.client_port = 65536;
 	assert_false(passes(&ask));
 	for (size_t i = strlen(good.host) + 1; i < sizeof(ask.host); i++) {
 		ask = good;
@@ -206,7 +206,7 @@ a_call_is_an_ask_without_a_host(void **state)
 	ask.port = 80;
 	assert_false(passes(&ask));
 	ask = good;
-	ask.zero = 1;
+	ask.client_port = 65536;
 	assert_false(passes(&ask));
 	for (size_t i = 0; i < sizeof(ask.host); i++) {
 		ask = good;

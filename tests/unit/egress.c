@@ -18,20 +18,25 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "egress/channel.h"
 #include "egress/confine.h"
 #include "egress/control.h"
+#include "egress/token.h"
 
 #include <cmocka.h>
+
+#define TOKEN "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define OTHER_TOKEN "10112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
 enum { TIMEOUT_MS = 10000, QUIET_MS = 60, IDLE_TUNNELS = 1000 };
 
 static struct lab {
 	char path[64];
-	int channels; /* the listener of the channel socket, ours and the process's */
+	int channels; /* the listener of the channel socket, ours and the process's; -1: it serves the listener itself (MAC-06) */
 	int control;
 	int channel; /* the init's */
 	int listener;
@@ -73,7 +78,10 @@ start_process(void)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
 	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, pair[1], 103), 0);
-	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, lab.channels, 104), 0);
+	assert_int_equal(
+		posix_spawn_file_actions_adddup2(&actions, lab.channels < 0 ? lab.listener : lab.channels, 104), 0);
+	if (lab.channels < 0)
+		assert_int_equal(send(pair[0], TOKEN, KR_EGRESS_TOKEN, 0), KR_EGRESS_TOKEN);
 	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, 103, 3), 0);
 	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, 104, 4), 0);
 	assert_int_equal(posix_spawn(&lab.pid, KR_EGRESS, &actions, NULL, argv, none), 0);
@@ -145,6 +153,18 @@ start(void **state)
 	return 0;
 }
 
+/* As on macOS: no channel, but a listener on the host's own loopback, and a token. */
+static int
+start_on_loopback(void **state)
+{
+	(void)state;
+	lab.channels = lab.channel = -1;
+	lab.address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	lab.listener = open_listener(&lab.address);
+	start_process();
+	return 0;
+}
+
 /* Lets go of the process, which ends by itself. Its exit status, or minus the signal. */
 static int
 wait_for_end(void)
@@ -165,7 +185,8 @@ stop(void **state)
 	kr_close_p(&lab.channel);
 	kr_close_p(&lab.listener);
 	kr_close_p(&lab.channels);
-	(void)unlink(lab.path);
+	if (lab.path[0])
+		(void)unlink(lab.path);
 	return ended;
 }
 
@@ -1248,6 +1269,7 @@ an_answer_that_nobody_asked_for_ends_it(void **state)
 }
 
 #define IN_LAB(test) cmocka_unit_test_setup_teardown(test, start, stop)
+#define ON_LOOPBACK(test) cmocka_unit_test_setup_teardown(test, start_on_loopback, stop)
 
 /* ---- calls to kraft ---- */
 
@@ -1618,6 +1640,285 @@ an_answer_of_the_other_kind_ends_it(void **state)
 	start_process();
 }
 
+/* ---- on loopback ---- */
+
+static void
+base64(const char *text, char *out)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *in = (const unsigned char *)text;
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n; i += 3) {
+		unsigned three = (unsigned)in[i] << 16 | (i + 1 < n ? in[i + 1] : 0u) << 8 | (i + 2 < n ? in[i + 2] : 0u);
+
+		*out++ = digits[three >> 18];
+		*out++ = digits[three >> 12 & 63];
+		*out++ = i + 1 < n ? digits[three >> 6 & 63] : '=';
+		*out++ = i + 2 < n ? digits[three & 63] : '=';
+	}
+	*out = '\0';
+}
+
+/* The field line with this token, its end included; a buffer of two that take turns. */
+static const char *
+field_of(const char *token)
+{
+	static char lines[2][256];
+	static unsigned turn;
+	char plain[128], coded[192], *line = lines[turn++ % 2];
+
+	(void)snprintf(plain, sizeof(plain), "kraft:%s", token);
+	base64(plain, coded);
+	(void)snprintf(line, sizeof(lines[0]), "Proxy-Authorization: Basic %s\r\n", coded);
+	return line;
+}
+
+/* A head's first line, then these field lines. */
+static int
+client_asks(const char *line, const char *fields)
+{
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text), "%s HTTP/1.1\r\nHost: a.test\r\n%s\r\n", line, fields);
+	return client_says(text);
+}
+
+/* 407 with what a client needs to know, and the end; closes fd. */
+static void
+expect_407(int fd, bool with_body)
+{
+	char got[8192];
+
+	if (!read_to_end(fd, got, sizeof(got)))
+		fail_msg("reset instead of 407");
+	if (strncmp(got, "HTTP/1.1 407 Proxy Authentication Required\r\n", 44) != 0 ||
+		!strstr(got, "\r\nProxy-Authenticate: Basic realm=\"kraft\"\r\n") || !strstr(got, "\r\nConnection: close\r\n") ||
+		(strstr(got, "\r\n\r\nkraft: ") != NULL) != with_body)
+		fail_msg("expected 407, got: %s", got);
+}
+
+/* kraft is told of so many that were refused, in one frame or several. */
+static void
+expect_strangers(unsigned n)
+{
+	struct kr_target none;
+	struct kr_ask frame;
+
+	while (n) {
+		read_frame(&frame, sizeof(frame));
+		assert_int_equal(frame.type, KR_ASK_STRANGERS);
+		assert_true(kr_ask_check(&frame, &none));
+		assert_in_range(frame.id, 1, n);
+		n -= frame.id;
+	}
+}
+
+static const char *const asked_for[] = { "CONNECT a.test:443", "GET http://a.test/", "POST http://kraft/w/show", "POST http://kraft/mcp",
+	"POST http://kraft/w/permission-hook", "GET http://kraft/", "CONNECT kraft:80", "OPTIONS http://a.test", "GET /", "GET https://a.test/",
+	"GET http://u:p@a.test/", "BREW http://a.test/", "CONNECT a.test", "GET http://a.test/ x" };
+
+/* The control of each: with the token it is judged as ever. */
+static void
+MAC_03_whatever_is_asked_without_the_token_is_407(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(asked_for); i++) {
+		expect_407(client_asks(asked_for[i], ""), true);
+		expect_407(client_asks(asked_for[i], field_of(OTHER_TOKEN)), true);
+		expect_407(client_asks(asked_for[i], "Authorization: Basic x\r\nProxy-Authorization: Bearer " TOKEN "\r\n"), true);
+		n += 3;
+	}
+	expect_407(client_asks("HEAD http://a.test/", ""), false);
+	expect_strangers(n + 1);
+	for (size_t i = 8; i < KR_COUNT(asked_for); i++)
+		expect_status(client_asks(asked_for[i], field_of(TOKEN)), 400);
+	assert_false(is_readable(lab.control, QUIET_MS));
+}
+
+static void
+MAC_03_what_is_no_head_is_407(void **state)
+{
+	static const char *const bytes[] = { "\x16\x03\x01\x02", "hello\r\n\r\n", "\r\n\r\n", "GET http://a.test/\nHost: x\n\n",
+		"GET http://a.test/ HTTP/1.1\r\nX: \x01\r\n\r\n", "GET http://a.test/ HTTP/1.1\r\nno field\r\n\r\n" };
+	static char large[KR_HEAD_BYTES + 64];
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(bytes); i++)
+		expect_407(client_says(bytes[i]), true);
+	memset(large, 'a', sizeof(large) - 1);
+	memcpy(large, "GET http://a.test/", 18);
+	expect_407(client_says(large), true);
+	expect_strangers(KR_COUNT(bytes) + 1);
+}
+
+static void
+MAC_06_with_the_token_it_is_a_proxy_and_the_token_stays_here(void **state)
+{
+	char text[1024], body[64];
+	int client, server;
+	struct kr_ask ask;
+	struct kr_call *call;
+	struct sockaddr_in name;
+	socklen_t n = sizeof(name);
+
+	(void)state;
+	client = client_asks("GET http://a.test/p", field_of(TOKEN));
+	assert_int_equal(getsockname(client, (struct sockaddr *)&name, &n), 0);
+	ask = next_ask("a.test", 80);
+	assert_int_equal(ask.client_port, ntohs(name.sin_port));
+	server = connect_to(&ask, KR_ANSWER_DIRECT, "");
+	expect(server, "GET /p HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+	say(server, OK "Content-Length: 2\r\n\r\nhi");
+	expect_all(client, OK "Content-Length: 2\r\nConnection: close\r\n\r\nhi");
+	expect_all(server, "");
+
+	client = client_asks("GET http://a.test/", field_of(TOKEN));
+	ask = next_ask("a.test", 80);
+	server = connect_to(&ask, KR_ANSWER_UPSTREAM, "Basic eDp5");
+	expect(server, "GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nProxy-Authorization: Basic eDp5\r\nConnection: close\r\n\r\n");
+	(void)close(server);
+	(void)close(client);
+
+	(void)snprintf(text, sizeof(text), "CONNECT a.test:443 HTTP/1.1\r\n%s\r\nearly", field_of(TOKEN));
+	client = client_says(text);
+	server = serve("a.test", 443);
+	expect(client, "HTTP/1.1 200 Connection Established\r\n\r\n");
+	expect(server, "early");
+	(void)close(client);
+	expect_all(server, "");
+
+	(void)snprintf(text, sizeof(text), "POST http://kraft/w/show HTTP/1.1\r\nContent-Length: 0\r\n%s\r\n", field_of(TOKEN));
+	client = client_says(text);
+	call = next_call(&ask);
+	assert_int_equal(ask.client_port != 0, 1);
+	assert_null(memmem(call, ask.bytes, TOKEN, 16));
+	free(call);
+	(void)snprintf(body, sizeof(body), "{}");
+	answer_call(&ask, 200, 0, body);
+	expect(client, "HTTP/1.1 200 OK\r\n");
+	(void)close(client);
+	assert_false(is_readable(lab.control, QUIET_MS));
+}
+
+/* What comes behind a head without the token is thrown away, the right token in it or not. */
+static void
+MAC_06_nothing_rides_behind_a_407(void **state)
+{
+	char text[2048];
+	int client;
+
+	(void)state;
+	(void)snprintf(text, sizeof(text),
+		"POST http://a.test/ HTTP/1.1\r\nContent-Length: 200\r\n\r\nGET http://b.test/ HTTP/1.1\r\n%s\r\n", field_of(TOKEN));
+	client = client_says(text);
+	say(client, "GET http://c.test/ HTTP/1.1\r\n");
+	say(client, field_of(TOKEN));
+	say(client, "\r\n");
+	expect_407(client, true);
+	expect_strangers(1);
+	assert_false(is_readable(lab.control, QUIET_MS));
+	/* And the other way round: who said it once has said it for that request. */
+	(void)snprintf(text, sizeof(text), "GET http://a.test/ HTTP/1.1\r\n%s\r\nGET http://b.test/ HTTP/1.1\r\n\r\n", field_of(TOKEN));
+	client = client_says(text);
+	(void)close(serve("a.test", 80));
+	expect_status(client, 502);
+	assert_false(is_readable(lab.control, QUIET_MS));
+}
+
+/* Three times as many as there may be, that say nothing: the oldest go, and who knows the token is served at once. */
+static void
+MAC_06_a_flood_without_the_token_takes_no_place(void **state)
+{
+	static int fds[3 * KR_STRANGERS_MAX];
+	unsigned gone = 0;
+	int client, server;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(fds); i++) {
+		fds[i] = open_client();
+		if (i % 100 == 0) {
+			client = client_asks("CONNECT a.test:443", field_of(TOKEN));
+			server = serve("a.test", 443);
+			expect(client, "HTTP/1.1 200 Connection Established\r\n\r\n");
+			(void)close(client);
+			expect_all(server, "");
+		}
+	}
+	/* They are taken in the order in which they came: once this one is served, all of them were. */
+	client = client_asks("CONNECT a.test:443", field_of(TOKEN));
+	(void)close(serve("a.test", 443));
+	(void)close(client);
+	for (size_t i = 0; i < KR_COUNT(fds); i++)
+		gone += is_readable(fds[i], 0);
+	assert_in_range(gone, 2 * KR_STRANGERS_MAX, 2 * KR_STRANGERS_MAX + 1);
+	/* One that is served is none of them, however many there are. */
+	client = client_asks("CONNECT a.test:443", field_of(TOKEN));
+	server = serve("a.test", 443);
+	expect(client, "HTTP/1.1 200 Connection Established\r\n\r\n");
+	for (size_t i = 0; i < KR_COUNT(fds); i++) {
+		(void)close(fds[i]);
+		fds[i] = open_client();
+	}
+	say(server, "still here");
+	expect(client, "still here");
+	(void)close(client);
+	expect_all(server, "");
+	for (size_t i = 0; i < KR_COUNT(fds); i++)
+		(void)close(fds[i]);
+}
+
+static void
+MAC_06_a_stranger_has_five_seconds(void **state)
+{
+	int slow = client_says("CONNECT a.test:443 HTT"), waits = open_client();
+	struct timespec begin, end;
+	int64_t ms;
+
+	(void)state;
+	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
+	expect_all(slow, "");
+	expect_all(waits, "");
+	(void)clock_gettime(CLOCK_MONOTONIC, &end);
+	ms = (end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000;
+	assert_in_range(ms, KR_STRANGER_MS - 1000, KR_STRANGER_MS + 3000);
+}
+
+/* It reads the token before it is confined, and does without none: there is nothing to serve then. */
+static void
+MAC_06_without_a_token_to_compare_it_does_not_serve(void **state)
+{
+	posix_spawn_file_actions_t actions;
+	char *argv[] = { (char[]){ "kraft-egress" }, NULL }, *none[] = { NULL };
+	int pair[2], status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(send(pair[0], TOKEN, KR_EGRESS_TOKEN - 1, 0), KR_EGRESS_TOKEN - 1);
+	assert_int_equal(shutdown(pair[0], SHUT_WR), 0);
+	assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, pair[1], 103), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, lab.listener, 104), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, 103, 3), 0);
+	assert_int_equal(posix_spawn_file_actions_adddup2(&actions, 104, 4), 0);
+	assert_int_equal(posix_spawn(&pid, KR_EGRESS, &actions, NULL, argv, none), 0);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 79);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+}
+
+static void
+MAC_06_it_is_confined_on_loopback_too(void **state)
+{
+	expect_407(client_asks("GET http://a.test/", ""), true);
+	it_is_confined_and_seen_to_be(state);
+}
+
 int
 main(void)
 {
@@ -1651,6 +1952,11 @@ main(void)
 		IN_LAB(CHN_05_a_client_that_expects_a_word_gets_it), IN_LAB(CHAN_05_more_calls_than_four_wait),
 		IN_LAB(CHAN_05_slow_bodies_hold_no_host_up), IN_LAB(a_large_answer_reaches_a_slow_client),
 		IN_LAB(an_answer_of_the_other_kind_ends_it),
+		ON_LOOPBACK(MAC_03_whatever_is_asked_without_the_token_is_407), ON_LOOPBACK(MAC_03_what_is_no_head_is_407),
+		ON_LOOPBACK(MAC_06_with_the_token_it_is_a_proxy_and_the_token_stays_here),
+		ON_LOOPBACK(MAC_06_nothing_rides_behind_a_407), ON_LOOPBACK(MAC_06_a_flood_without_the_token_takes_no_place),
+		ON_LOOPBACK(MAC_06_a_stranger_has_five_seconds), ON_LOOPBACK(MAC_06_without_a_token_to_compare_it_does_not_serve),
+		ON_LOOPBACK(MAC_06_it_is_confined_on_loopback_too),
 		IN_LAB(HTTP_12_a_head_has_thirty_seconds), /* last: only in a full-length run */
 	};
 	size_t n = KR_COUNT(tests) - (getenv("KRAFT_ALL") ? 0 : 1);
