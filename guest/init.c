@@ -10,7 +10,8 @@
  * there, and puts itself under the filter last of all before it starts the command. It does not ask to die
  * with its parent, which is a runtime's monitor that may be started again. A runtime that asks it to end
  * (SIGTERM of `docker stop`) is not heard, as no signal is: the runtime then kills it, and kraft is who ends
- * a session.
+ * a session. Where nothing can be connected to (--stdio), a thread of ours stands for the launcher and for the
+ * proxy, at the other ends of two pairs of sockets (pump_inside.h); all else is the same.
  *
  * Trusts the pipe and its arguments, which are kraft's. Trusts nothing that happens after
  * the command started. It ends when its pipe ends, whatever else goes on, and with it the whole pid
@@ -23,6 +24,7 @@
  *
  * States: starting -> started <-> stopped -> ended. Orders of kraft are read from `started` on.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -42,6 +44,7 @@
 
 #include "guest/container.h"
 #include "guest/left.h"
+#include "guest/pump_inside.h"
 #include "guest/route.h"
 #include "guest/sys.h"
 #include "guest/terminal.h"
@@ -51,6 +54,7 @@ enum {
 	LEFT_WAIT_MS = 1000,   /* for what the command left and that ends by itself */
 	OOM_SCORE_ADDED = 200, /* the kernel ends the worker before kraft (PROC-25) */
 	OOM_KILLS_MAX = 1 << 20,
+	ENTRIES_BYTES = 4096,
 };
 
 struct block {
@@ -60,7 +64,9 @@ struct block {
 
 struct init {
 	const char *cwd, *exec;
-	const char *connect; /* in a container: the launcher's socket */
+	const char *connect; /* in a container: the launcher's socket, or NULL with --stdio */
+	bool stdio, pumps; /* asked for; the thread runs */
+	struct kg_inside inside;
 	char **own;          /* our variables */
 	char **image;        /* its own variables, under those of the start; NULL: they are not for the command */
 	char **command_argv; /* the place before it is ours: see kg_exec */
@@ -92,12 +98,29 @@ tell(struct init *init, uint32_t type, int a, int b)
 		_exit(KG_EXIT_REFUSED); /* the launcher is gone, and so are we */
 }
 
+static bool
+is_container(const struct init *init)
+{
+	return init->connect || init->stdio;
+}
+
+/* After the last word. What the command left ends with us. */
+__attribute__((noreturn)) static void
+leave(struct init *init, int code)
+{
+	if (!init->pumps)
+		_exit(code);
+	if (init->terminal.tty >= 0)
+		close(init->terminal.tty);
+	kg_inside_leave(init->pipe, code);
+}
+
 __attribute__((noreturn)) static void
 fail(struct init *init, enum kg_fault fault, int failed, const char *what)
 {
 	kg_say(2, what, ": ", kg_errno_text(failed), NULL);
 	tell(init, KG_LAUNCH_FAILED, (int)fault, failed);
-	_exit(KG_EXIT_REFUSED);
+	leave(init, KG_EXIT_REFUSED);
 }
 
 /* A line for the person on the command's stderr. */
@@ -111,8 +134,8 @@ static void
 hint_not_found(struct init *init)
 {
 	hint(init, "",
-		init->connect ? "a command was not found inside the container; its image has to bring it"
-					  : KG_HINT_NOT_FOUND);
+		is_container(init) ? "a command was not found inside the container; its image has to bring it"
+						   : KG_HINT_NOT_FOUND);
 }
 
 /* ---- before the command ---- */
@@ -122,6 +145,7 @@ KG_TAKE_TEXT(struct init, channel, route.path)
 KG_TAKE_TEXT(struct init, cwd, cwd)
 KG_TAKE_TEXT(struct init, connect, connect)
 KG_TAKE_TEXT(struct init, exec, exec)
+KG_TAKE_FLAG(struct init, stdio, stdio)
 KG_TAKE_FLAG(struct init, terminal, wants_terminal)
 KG_TAKE_FLAG(struct init, keep_stderr, terminal.keep_stderr)
 KG_TAKE(struct init, terminal_size, return kg_terminal_parse_size(value, &taken->terminal.size);)
@@ -130,6 +154,7 @@ KG_TAKE(struct init, image_env, (void)value; taken->image = taken->own; return t
 static const struct kg_option init_options[] = {
 	{ "--pipe", true, take_pipe },
 	{ "--connect", true, take_connect },
+	{ "--stdio", false, take_stdio },
 	{ "--image-env", false, take_image_env },
 	{ "--terminal", false, take_terminal },
 	{ "--terminal-size", true, take_terminal_size },
@@ -146,7 +171,8 @@ read_arguments(struct init *init, int argc, char **argv)
 	const char *culprit;
 
 	if (!kg_options_read(&options, init_options, KG_COUNT(init_options), init, &culprit) ||
-		options.at == argc || (init->pipe < 0) == !init->connect || !init->cwd || !init->exec) {
+		options.at == argc || (init->pipe >= 0) + (init->connect != NULL) + init->stdio != 1 || !init->cwd ||
+		!init->exec) {
 		kg_say(2, "init: wrong arguments", NULL);
 		return false;
 	}
@@ -185,20 +211,58 @@ connect_launcher(struct init *init)
 	return init->pipe >= 0;
 }
 
+/* In place of a connection. The thread comes later: it is to have no signal, and nothing but what harden leaves. */
+static bool
+open_stdio(struct init *init)
+{
+	int failed;
+
+	kg_fill_streams();
+	failed = kg_inside_open(&init->inside, init->route.path != NULL);
+	if (failed)
+		kg_say(2, "init: cannot take its streams: ", kg_errno_text(failed), NULL);
+	init->pipe = init->inside.pipe;
+	init->route.given = init->inside.route;
+	return !failed;
+}
+
+static bool
+reach_launcher(struct init *init)
+{
+	return init->stdio ? open_stdio(init) : !init->connect || connect_launcher(init);
+}
+
 /* From here on the command, though the same user, can neither read nor write us nor take our descriptors. */
 static void
 harden(struct init *init)
 {
 	static const struct rlimit no_core;
+	const struct kg_inside *inside = &init->inside;
+	int keep[] = { init->pipe, inside->in, inside->out, inside->pipe_far, inside->route, inside->route_far };
+	size_t n = 1;
 	sigset_t all;
-	int keep = init->pipe;
 
+	for (size_t i = 1; init->stdio && i < KG_COUNT(keep); i++)
+		if (keep[i] >= 0)
+			keep[n++] = keep[i];
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL); /* cannot fail with these arguments */
-	if (prctl(PR_SET_DUMPABLE, 0) < 0 || (!init->connect && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) ||
-		!kg_close_others(&keep, 1) || fcntl(init->pipe, F_SETFD, FD_CLOEXEC) < 0 ||
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || (!is_container(init) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) ||
+		!kg_close_others(keep, n) || fcntl(init->pipe, F_SETFD, FD_CLOEXEC) < 0 ||
 		(setsid() < 0 && getsid(0) != getpid()) || setrlimit(RLIMIT_CORE, &no_core) < 0)
 		fail(init, KG_FAULT_INTERNAL, errno, "init: cannot harden itself");
+}
+
+static void
+start_pump(struct init *init)
+{
+	int failed = init->stdio ? kg_inside_start(&init->inside, init->wants_terminal) : 0;
+
+	init->pumps = init->stdio;
+	if (!failed)
+		return;
+	kg_say(2, "init: cannot serve its streams: ", kg_errno_text(failed), NULL);
+	_exit(KG_EXIT_REFUSED); /* there is nobody to tell */
 }
 
 static void
@@ -264,6 +328,35 @@ receive_start(struct init *init)
 	list_variables(init);
 }
 
+/* Whether there is a name in it; one that we may not read is not known to be empty. */
+static bool
+has_entries(const char *path)
+{
+	static char list[ENTRIES_BYTES] __attribute__((aligned(8)));
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long got = fd < 0 ? 1 : syscall(SYS_getdents64, fd, list, sizeof(list));
+	bool found = fd < 0;
+
+	for (long at = 0; fd >= 0 && at < got; at += ((struct dirent *)(list + at))->d_reclen) {
+		const char *name = ((struct dirent *)(list + at))->d_name;
+
+		found = found || (strcmp(name, ".") != 0 && strcmp(name, "..") != 0);
+	}
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+/* What a runtime makes where it does not see the host's directory is an empty one. */
+static bool
+is_what_was_checked(const struct kg_verify *mount, const struct stat *file)
+{
+	if (!mount->is_elsewhere)
+		return file->st_dev == mount->device && file->st_ino == mount->inode;
+	return (file->st_mode & S_IFMT) == mount->device &&
+		   (!mount->inode || !S_ISDIR(file->st_mode) || has_entries(mount->path));
+}
+
 /* 0 when the mount is the one that was checked, else what to say as errno; ESTALE: it is another file. */
 static int
 check_mount(const struct kg_verify *mount)
@@ -273,7 +366,7 @@ check_mount(const struct kg_verify *mount)
 
 	if (lstat(mount->path, &file) < 0)
 		return errno;
-	if (file.st_dev != mount->device || file.st_ino != mount->inode)
+	if (!is_what_was_checked(mount, &file))
 		return ESTALE;
 	if (!mount->read_only)
 		return 0;
@@ -297,7 +390,7 @@ check_mounts(struct init *init)
 			continue;
 		kg_say(2, "the mount '", mount.path, "' is not what was checked before", NULL);
 		tell(init, KG_WALL, index, wrong);
-		_exit(KG_EXIT_REFUSED);
+		leave(init, KG_EXIT_REFUSED);
 	}
 	if (more < 0)
 		fail(init, KG_FAULT_INTERNAL, EINVAL, "init: list of mounts");
@@ -384,7 +477,7 @@ exec_failed(struct init *init)
 	else
 		hint_not_found(init);
 	tell(init, KG_EXEC_FAILED, init->exec_errno, 0);
-	_exit(kg_exec_exit(init->exec_errno));
+	leave(init, kg_exec_exit(init->exec_errno));
 }
 
 /*
@@ -474,7 +567,7 @@ command_ended(struct init *init, int status)
 	tell_left(init);
 	tell_oom(init);
 	tell(init, KG_EXIT, message.a, message.b);
-	_exit(message.a); /* what the command left ends with us */
+	leave(init, message.a);
 }
 
 /* Returns whether there may be more to reap. */
@@ -592,17 +685,19 @@ kg_init_main(int argc, char **argv, char **environment)
 	struct init init = { .pipe = -1,
 		.signals = -1,
 		.own = environment,
+		.inside = { -1, -1, -1, -1, -1, -1 },
 		.oom = { .fd = -1 },
-		.route = { .listener = -1, .channel = -1 },
+		.route = { .given = -1, .listener = -1, .channel = -1 },
 		.terminal = { .tty = -1, .command_tty = -1 } };
 
 	if (!read_arguments(&init, argc, argv))
 		return KG_EXIT_REFUSED;
 	offer_to_oom_killer();
-	if (init.connect && !connect_launcher(&init))
+	if (!reach_launcher(&init))
 		return KG_EXIT_REFUSED;
 	harden(&init);
-	if (init.connect)
+	start_pump(&init);
+	if (is_container(&init))
 		receive_surroundings(&init);
 	receive_start(&init);
 	check_mounts(&init);
@@ -612,7 +707,7 @@ kg_init_main(int argc, char **argv, char **environment)
 	if (init.wants_terminal)
 		open_terminal(&init);
 	watch_signals(&init);
-	if (init.connect)
+	if (is_container(&init))
 		install_filter(&init);
 	start_command(&init);
 	serve(&init);

@@ -45,6 +45,7 @@ struct kg_launch {
 		const char **argv, **variables;
 		struct kg_client client;
 		int init; /* pidfd of process 1; -1: it has not connected, or is gone */
+		bool is_machine; /* the child is a pump, and who connects is it */
 		bool connected, stopping;
 		int64_t stop_at; /* the client is ended then, CLOCK_MONOTONIC in ms; 0: it is not to be */
 	} container;

@@ -14,6 +14,10 @@
  * runtime that made a container and is killed leaves it made. Then the init finds no socket and ends, and
  * what never started kraft removes by its name.
  *
+ * Where the container lives in a virtual machine (--machine), the child is this program's pump with the client
+ * below it, and what connects is the pump. Its end is the client's end, which is the container's; so nothing is
+ * killed to end the container, but the connection is shut, and only what does not follow in time is.
+ *
  * Unlike bubblewrap's launcher this is no subreaper: what the client leaves (podman's monitor, which removes
  * the container when it has ended) has its own work to do, and is not the launcher's.
  */
@@ -36,14 +40,14 @@ enum {
 	CLIENT_REST_MS =
 		1500, /* for a client whose container is over; with the next one below what kraft waits for us */
 	CLIENT_TERM_MS = 1000, /* from SIGTERM to SIGKILL */
+	PUMP_WORDS = 12,
 };
 
 /* ---- the client ---- */
 
-/* The NUL-terminated words of a file as a vector, NULL behind them, with room for more; refuses what is none.
- */
+/* The NUL-terminated words of a file as a vector, NULL behind them, with room before and behind; refuses what is none. */
 static const char **
-read_words(struct kg_launch *launch, int fd, size_t room, size_t *count, const char *what)
+read_words(struct kg_launch *launch, int fd, size_t before, size_t behind, size_t *count, const char *what)
 {
 	size_t bytes = kg_launch_file_bytes(launch, fd, KG_CLIENT_BYTES, what), n = 0;
 	char *text = kg_map(bytes + 1);
@@ -56,9 +60,10 @@ read_words(struct kg_launch *launch, int fd, size_t room, size_t *count, const c
 		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, what);
 	for (size_t i = 0; i < bytes; i++)
 		n += text[i] == '\0';
-	words = kg_map((n + room + 1) * sizeof(*words));
+	words = kg_map((before + n + behind + 1) * sizeof(*words));
 	if (!words)
 		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, what);
+	words += before;
 	for (size_t i = 0; i < n; i++) {
 		words[i] = text;
 		text += strlen(text) + 1;
@@ -67,23 +72,51 @@ read_words(struct kg_launch *launch, int fd, size_t room, size_t *count, const c
 	return words;
 }
 
+/* The pump's own words, before those of the client; returns where they begin. */
+static const char **
+pump_words(const struct kg_launch *launch, const char **client)
+{
+	const char *own[PUMP_WORDS] = { "kraft-guest", "pump", "--connect", launch->container.connect, "--client",
+		launch->container.program };
+	size_t n = 6;
+
+	if (launch->channel) {
+		own[n++] = "--channel";
+		own[n++] = launch->channel;
+	}
+	if (launch->terminal)
+		own[n++] = "--terminal";
+	if (launch->terminal && launch->terminal_size) {
+		own[n++] = "--terminal-size";
+		own[n++] = launch->terminal_size;
+	}
+	own[n++] = "--";
+	memcpy(client - n, own, n * sizeof(*own));
+	return client - n;
+}
+
 static void
 write_arguments(struct kg_launch *launch)
 {
-	const char *init[] = { "init", "--connect", launch->container.connect, "--image-env" };
-	const size_t room = KG_COUNT(init) + KG_INIT_WORDS + (size_t)launch->command_count;
+	const char *connect[] = { "init", "--connect", launch->container.connect, "--image-env" };
+	const char *stdio[] = { "init", "--stdio", "--image-env" };
+	const bool is_machine = launch->container.is_machine;
+	const char *const *init = is_machine ? stdio : connect;
+	const size_t init_count = is_machine ? KG_COUNT(stdio) : KG_COUNT(connect);
+	const size_t behind = init_count + KG_INIT_WORDS + (size_t)launch->command_count;
+	const char **words;
 	size_t n;
 
-	launch->container.argv =
-		read_words(launch, launch->args, room, &n, "launch: words of the container's client");
+	words = read_words(launch, launch->args, PUMP_WORDS, behind, &n, "launch: words of the container's client");
 	if (n == 0) {
 		errno = EINVAL;
 		kg_launch_refuse_errno(launch, KG_FAULT_INTERNAL, "launch: words of the container's client");
 	}
-	memcpy(launch->container.argv + n, init, sizeof(init));
-	kg_launch_init_words(launch, launch->container.argv + n + KG_COUNT(init));
+	memcpy(words + n, init, init_count * sizeof(*init));
+	kg_launch_init_words(launch, words + n + init_count);
+	launch->container.argv = is_machine ? pump_words(launch, words) : words;
 	launch->container.variables = read_words(
-		launch, launch->container.environment, 0, &n, "launch: variables of the container's client");
+		launch, launch->container.environment, 0, 0, &n, "launch: variables of the container's client");
 }
 
 /* In the new process, on our memory: it writes to nothing but the stage, and ends in exec or _exit. */
@@ -99,8 +132,8 @@ become_client(void *context)
 	if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(nothing, 1) == 1 && setpgid(0, 0) == 0 &&
 		fchdir(launch->container.directory) == 0) {
 		launch->stage = KG_STAGE_DONE; /* the word of a process that cannot speak any more once it is true */
-		execve(
-			launch->container.program, (char **)launch->container.argv, (char **)launch->container.variables);
+		execve(launch->container.is_machine ? "/proc/self/exe" : launch->container.program,
+			(char **)launch->container.argv, (char **)launch->container.variables);
 		launch->stage = KG_STAGE_EXEC;
 	}
 	launch->stage_errno = errno;
@@ -299,9 +332,11 @@ end(struct kg_launch *launch)
 {
 	accept_init(launch);
 	close_listener(launch);
-	if (launch->container.init >= 0)
+	if (launch->container.init >= 0 && !launch->container.is_machine)
 		(void)syscall(
 			SYS_pidfd_send_signal, launch->container.init, SIGKILL, NULL, 0); /* it may have ended: fine */
+	else if (launch->container.init >= 0)
+		(void)shutdown(launch->pipe, SHUT_RDWR); /* it may have come just now */
 	stop_client(launch, launch->container.connected ? CLIENT_REST_MS : 0);
 }
 

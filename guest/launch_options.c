@@ -24,6 +24,7 @@ KG_TAKE_PATH(struct kg_launch, tmp, bwrap.tmp.path)
 KG_TAKE_PATH(struct kg_launch, shm, bwrap.shm.path)
 KG_TAKE_PATH(struct kg_launch, client, container.program)
 KG_TAKE_PATH(struct kg_launch, connect, container.connect)
+KG_TAKE_FLAG(struct kg_launch, machine, container.is_machine)
 KG_TAKE_FLAG(struct kg_launch, terminal, terminal)
 KG_TAKE_FLAG(struct kg_launch, keep_stderr, keep_stderr)
 
@@ -92,6 +93,7 @@ static const struct kg_option launch_options[] = {
 	{ "--filter", true, take_filter },
 	{ "--listen", true, take_listen },
 	{ "--connect", true, take_connect },
+	{ "--machine", false, take_machine },
 };
 
 static bool

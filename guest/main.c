@@ -2,6 +2,7 @@
  * kraft-guest: one program, a few roles. On Linux it is static:
  *   launch  on the host: parent of what makes the sandbox, between kraft and the init   launch.c
  *   init    process 1 inside: starts the command, reaps, reports                   init.c
+ *   pump    on the host: between the client of a container in a virtual machine and the launcher   pump_main.c
  *   kraft   inside, as the worker's command: its way to reach kraft                shim.c, hook.c; prove.c is kraft's own
  * On macOS:
  *   launch-seatbelt  on the host: parent of sandbox-exec                          seatbelt.c, ending.c, family.c
@@ -46,6 +47,8 @@ main(int argc, char **argv, char **environment)
 		return kg_launch_main(argc, argv, environment);
 	if (argc > 1 && strcmp(argv[1], "init") == 0)
 		return kg_init_main(argc, argv, environment);
+	if (argc > 1 && strcmp(argv[1], "pump") == 0)
+		return kg_pump_main(argc, argv, environment);
 #endif
 	kg_say(2, "kraft-guest is started by kraft; it has nothing to say to a person", NULL);
 	return 2;

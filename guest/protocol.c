@@ -254,12 +254,13 @@ kg_verify_next(const char **at, const char *end, struct kg_verify *out)
 	if (p == end)
 		return 0;
 	if (!field(&p, end, UINT64_MAX, &out->device) || !field(&p, end, UINT64_MAX, &out->inode) ||
-		!field(&p, end, 1, &flags))
+		!field(&p, end, 3, &flags))
 		return -1;
 	nul = memchr(p, '\0', (size_t)(end - p));
 	if (!nul || *p != '/')
 		return -1;
 	out->read_only = flags & 1;
+	out->is_elsewhere = flags & 2;
 	out->path = p;
 	*at = nul + 1;
 	return 1;

@@ -66,8 +66,8 @@ size_t kg_decimal(uint64_t value, char *out);
 
 /* The verify block. */
 struct kg_verify {
-	uint64_t device, inode;
-	bool read_only;
+	uint64_t device, inode; /* is_elsewhere: type and whether it holds something, see wire.h */
+	bool read_only, is_elsewhere;
 	const char *path;
 };
 /* Reads the entry at *at: 1 entry, 0 end, -1 malformed. */

@@ -58,6 +58,16 @@ hand_over(struct kg_route *route)
 	return -1;
 }
 
+static int
+give(struct kg_route *route)
+{
+	const char word = KG_HAND_OVER;
+	int failed = kg_send_bytes(route->given, &word, 1, &route->listener, 1, MSG_DONTWAIT);
+
+	errno = failed;
+	return failed ? -1 : route->given;
+}
+
 /* 0, or errno when the proxy did not take it. */
 static int
 wait_taken(int channel, int pipe)
@@ -78,7 +88,7 @@ kg_route_open(struct kg_route *route, int pipe)
 	route->listener = listen_on_loopback();
 	if (route->listener < 0)
 		return errno;
-	route->channel = hand_over(route);
+	route->channel = route->given >= 0 ? give(route) : hand_over(route);
 	if (route->channel < 0)
 		return errno;
 	return wait_taken(route->channel, pipe);
@@ -110,7 +120,7 @@ kg_route_wait_ms(const struct kg_route *route)
 {
 	int64_t left = route->again_at - kg_now_ms();
 
-	if (!route->path || route->channel >= 0)
+	if (!route->path || route->given >= 0 || route->channel >= 0)
 		return -1;
 	return left > 0 ? (int)left : 0;
 }

@@ -9,6 +9,7 @@
 
 struct kg_route {
 	const char *path; /* of the channel socket; NULL: this session has no way out */
+	int given;        /* the channel itself, where the path cannot be connected to; never made again; -1: none */
 	int listener;     /* kept for the next proxy; -1 before, and while there will be none */
 	int channel;      /* its life is the proxy's; -1: lost */
 	int64_t again_at; /* when it is lost: the next try, CLOCK_MONOTONIC in ms */

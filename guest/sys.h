@@ -22,6 +22,7 @@
 
 int kg_launch_main(int argc, char **argv, char **environment);
 int kg_init_main(int argc, char **argv, char **environment);
+int kg_pump_main(int argc, char **argv, char **environment);
 int kg_shim_main(int argc, char **argv);
 
 /* One line on a descriptor in one write: the parts up to NULL, "kraft: " before them, a line feed behind. */

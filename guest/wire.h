@@ -15,7 +15,7 @@
  *
  * Start on the init pipe, launcher -> init: KG_START with a = bytes of environment block, b = bytes of verify
  * block, then the two blocks: the environment ("NAME=value\0"...), and the verify block ("device inode flags
- * path\0"..., decimal; flags bit 0: must be read-only).
+ * path\0"..., decimal; flags bit 0: must be read-only, bit 1: see --machine).
  */
 #ifndef KG_WIRE_H
 #define KG_WIRE_H
@@ -85,6 +85,7 @@ enum {
 	KG_PROXY_PORT = 3128, /* inside, on 127.0.0.1 (OS-LCH-06) */
 	KG_PROOF_PORT = 3129, /* the same, in a short run: see prove.c */
 	KG_HAND_OVER = 'L',
+	KG_CONNECTION = 'C', /* in its place: one connection that was accepted inside, as a connected unix stream socket */
 	KG_TAKEN = 'A',
 };
 
@@ -163,6 +164,16 @@ enum {
  * launch has failed (KG_FAULT_RUNTIME). The launcher opens a pidfd of the connection's process, ends the container
  * through it (SIGKILL to process 1), and is done when that pidfd says so: then nothing of the container runs any
  * more. Who removes a container that was made and never spoke is kraft.
+ *
+ * --machine: the container lives in a virtual machine, and nothing of the host's can be connected to. The launcher then
+ * runs itself in the client's place,
+ *   kraft-guest pump --connect PATH [--channel PATH] [--terminal] [--terminal-size ROWS,COLUMNS] --client PATH -- ARGS...
+ * which runs CLIENT ARGS... init --stdio --image-env [...as above] with pipes on its stdin and stdout and speaks mux.h over
+ * them. It connects to --connect as the init does, when the init has spoken, and ends with the client, which is to stay as
+ * long as the container runs and end it when its stdin ends. The launcher ends the container by ending its connection, and
+ * is done when the client is. Of device and inode in the verify block nothing is compared: they are other ones inside. The
+ * flags say so (bit 1), and the two numbers are what can be compared: the type of the file (S_IFMT of its mode), and 1
+ * for a directory that is not empty.
  *
  * kraft-guest init --connect PATH --image-env: in place of --pipe. The command's variables are the container's
  * own, and over them those of the start. An EXEC without '/' is looked up along their PATH as execvp(3) does it,
