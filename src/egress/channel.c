@@ -48,7 +48,7 @@ take_first(struct msghdr *message, int *first)
 }
 
 enum kr_hand_over
-kr_hand_over_read(int channel_fd, int *listener)
+kr_hand_over_read(int channel_fd, int *fd)
 {
 	union room room;
 	char bytes[2];
@@ -59,16 +59,20 @@ kr_hand_over_read(int channel_fd, int *listener)
 	ssize_t got = kr_socket_receive(channel_fd, &message);
 	size_t count;
 
-	*listener = -1;
+	*fd = -1;
 	if (got < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? KR_HAND_OVER_NONE
 																		 : KR_HAND_OVER_BAD;
-	count = take_first(&message, listener);
-	if (got == 1 && bytes[0] == KG_HAND_OVER && count == 1 && !(message.msg_flags & MSG_CTRUNC))
-		return KR_HAND_OVER_GOOD;
-	if (*listener >= 0)
-		(void)close(*listener);
-	*listener = -1;
+	count = take_first(&message, fd);
+	if (got == 1 && count == 1 && !(message.msg_flags & MSG_CTRUNC)) {
+		if (bytes[0] == KG_HAND_OVER)
+			return KR_HAND_OVER_LISTENER;
+		if (bytes[0] == KG_CONNECTION)
+			return KR_HAND_OVER_CONNECTION;
+	}
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
 	return KR_HAND_OVER_BAD;
 }
 
@@ -98,6 +102,17 @@ kr_channel_peer_check(int fd, uid_t uid)
 	uid_t peer;
 
 	return kr_socket_peer(fd, &peer) == 0 && peer == uid;
+}
+
+/* One that is not connected has nobody at its other end. */
+bool
+kr_handed_connection_check(int fd, uid_t uid)
+{
+	struct sockaddr_storage name = { 0 };
+	socklen_t n = sizeof(name);
+
+	return getsockname(fd, (struct sockaddr *)&name, &n) == 0 && name.ss_family == AF_UNIX &&
+		   option_is(fd, SO_TYPE, SOCK_STREAM) && option_is(fd, SO_ACCEPTCONN, 0) && kr_channel_peer_check(fd, uid);
 }
 
 /* ---- channels ---- */
@@ -230,6 +245,17 @@ kr_channels_open_door(struct kr_egress *egress, int fd)
 	return kr_watch_set(egress, &channel->listener, KR_POLL_IN) ? 0 : -1;
 }
 
+static bool
+take_handed(struct kr_egress *egress, int fd)
+{
+	if (!kr_handed_connection_check(fd, egress->uid) || fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
+		(void)close(fd);
+		return false;
+	}
+	kr_connection_accept(egress, fd, 0);
+	return true;
+}
+
 void
 kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel)
 {
@@ -238,7 +264,12 @@ kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel)
 	switch (kr_hand_over_read(channel->watch.fd, &fd)) {
 	case KR_HAND_OVER_NONE:
 		break;
-	case KR_HAND_OVER_GOOD:
+	case KR_HAND_OVER_CONNECTION:
+		channel->hands_over = true;
+		if (!take_handed(egress, fd))
+			close_channel(egress, channel);
+		break;
+	case KR_HAND_OVER_LISTENER:
 		if (!take_listener(egress, channel, fd))
 			close_channel(egress, channel);
 		break;
@@ -295,7 +326,8 @@ kr_channels_settle(struct kr_egress *egress)
 		egress, &egress->channels, channels ? KR_POLL_IN : 0); /* it is in the set: no failure */
 	for (struct kr_channel *channel = egress->open_channels; channel; channel = next) {
 		next = channel->next;
-		if (channel->listener.fd >= 0 && !kr_watch_set(egress, &channel->listener, places ? KR_POLL_IN : 0))
+		if (!kr_watch_set(egress, &channel->watch, channel->hands_over && !places ? 0 : KR_POLL_IN) ||
+			(channel->listener.fd >= 0 && !kr_watch_set(egress, &channel->listener, places ? KR_POLL_IN : 0)))
 			close_channel(egress, channel);
 	}
 }

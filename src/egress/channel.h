@@ -6,7 +6,12 @@
  *     it sends    'L', one descriptor
  *     we answer   'A'
  *
- * Anything else closes it. What is handed over stays shared with a process inside, which can make it block or
+ * Where the sandbox cannot connect to the host, its listener stays inside, and somebody between us hands over
+ * each connection that was accepted on it, as one end of a pair of unix sockets:
+ *
+ *     it sends    'C', one descriptor, as often as somebody connects
+ *
+ * Such a socket may do what an accepted connection may. Anything else closes the channel. What is handed over stays shared with a process inside, which can make it block or
  * take connections from it; that holds up nobody but this session.
  */
 #ifndef KR_EGRESS_CHANNEL_H
@@ -20,6 +25,7 @@ struct kr_channel {
 	struct kr_watch watch, listener;
 	struct kr_channel *next;
 	uint32_t last_round; /* in which somebody connected */
+	bool hands_over;     /* connections, so it waits itself when there is no place */
 };
 
 /* A listener that is there from the beginning: the host's loopback, with no channel and nobody to answer. Takes fd. */
@@ -34,12 +40,14 @@ void kr_channels_resume(struct kr_egress *egress);
 void kr_channels_close(struct kr_egress *egress);
 void kr_channel_free_dead(struct kr_egress *egress);
 
-/* One message from a channel: whether it hands over exactly one descriptor and nothing else. *listener is
- * that, or -1; every other descriptor is closed. */
-enum kr_hand_over { KR_HAND_OVER_NONE, KR_HAND_OVER_GOOD, KR_HAND_OVER_BAD };
-enum kr_hand_over kr_hand_over_read(int channel_fd, int *listener);
+/* One message from a channel: whether it hands over exactly one descriptor and nothing else. *fd is that, or
+ * -1; every other descriptor is closed. */
+enum kr_hand_over { KR_HAND_OVER_NONE, KR_HAND_OVER_LISTENER, KR_HAND_OVER_CONNECTION, KR_HAND_OVER_BAD };
+enum kr_hand_over kr_hand_over_read(int channel_fd, int *fd);
 /* A TCP socket that listens on 127.0.0.1. */
 bool kr_listener_check(int fd);
+/* A unix stream socket that is connected to this user's. */
+bool kr_handed_connection_check(int fd, uid_t uid);
 /* Whether who connected runs as this user: the socket's mode and its directory's say the same (CHAN-13). */
 bool kr_channel_peer_check(int fd, uid_t uid);
 

@@ -51,9 +51,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		n = n < size - at - 1 ? n : size - at - 1;
 		send_piece(pair[0], data + at + 1, n, (data[at] >> 2) % (MOST + 1));
 		got = kr_hand_over_read(pair[1], &listener);
-		KR_BUG_IF((got == KR_HAND_OVER_GOOD) != (listener >= 0));
-		if (got == KR_HAND_OVER_GOOD) {
-			KR_BUG_IF(data[at + 1] != 'L');
+		KR_BUG_IF((got == KR_HAND_OVER_LISTENER || got == KR_HAND_OVER_CONNECTION) != (listener >= 0));
+		if (listener >= 0) {
+			KR_BUG_IF(data[at + 1] != (got == KR_HAND_OVER_LISTENER ? 'L' : 'C'));
 			KR_BUG_IF(kr_listener_check(listener)); /* none of these listens */
 		}
 		kr_close_p(&listener);
