@@ -21,14 +21,12 @@
 #include "base/text.h"
 #include "guest/wire.h"
 
-enum { ARGS_BYTES = 8 << 20 };
+enum { ARGS_BYTES = 8 << 20, HIDDEN_BYTES = 4096 };
 static const char init_path[] = "/opt/kraft/init";
 
 /* Every wall that is neither a file system nor a matter of who, how much and which network. */
 static const char *const walls[] = {
-	"--cap-drop=ALL",
-	"--security-opt=no-new-privileges",
-	"--read-only",        /* the image */
+	"--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", /* the image */
 	"--ipc=private",      /* a daemon's default can be one that others join */
 	"--cgroupns=private", /* of 20.10 on; on a cgroup v1 it is not the default */
 	"--init=false",       /* ours is process 1, whatever the daemon's default */
@@ -38,10 +36,13 @@ static const char *const walls[] = {
 };
 
 struct render {
-	const struct kr_plan *plan;
+	const struct kr_plan *plan; /* NULL: nothing of the host's is shown */
 	const struct kr_container *container;
 	const struct kr_family *family;
 	const struct kr_opened *opened;
+	const char *session;
+	const struct kr_resources *resources;
+	bool has_open_network;
 	struct kr_container_render out;
 };
 
@@ -212,15 +213,15 @@ is_sealed(const struct kr_plan *plan, const char *path)
  * before.
  */
 static int
-tmpfs(struct render *r, const struct kr_step *step, struct kr_error *err)
+tmpfs(struct render *r, const struct kr_step *step, bool sealed, struct kr_error *err)
 {
 	struct kr_buf *args = &r->out.args;
 
 	if (check_path(r, step->path, err) < 0 || check_character(r, step->path, ':', err) < 0)
 		return -1;
-	kr_buf_addf(args, "--tmpfs=%s:%s,exec,nosuid,nodev,size=%llu", step->path,
-		is_sealed(r->plan, step->path) ? "ro" : "rw", (unsigned long long)step->size_bytes);
-	if (is_sealed(r->plan, step->path)) {
+	kr_buf_addf(args, "--tmpfs=%s:%s,exec,nosuid,nodev,size=%llu", step->path, sealed ? "ro" : "rw",
+		(unsigned long long)step->size_bytes);
+	if (sealed) {
 		kr_buf_adds(args, ",mode=0755");
 	} else {
 		kr_buf_adds(args, ",mode=1777");
@@ -242,7 +243,7 @@ render_step(struct render *r, size_t index, struct kr_error *err)
 	case KR_STEP_MASK:
 		return bind_mount(r, index, r->container->empty_path, true, err);
 	case KR_STEP_TMPFS:
-		return tmpfs(r, step, err);
+		return tmpfs(r, step, is_sealed(r->plan, step->path), err);
 	case KR_STEP_READ_ONLY:
 		return 0; /* said with its file system */
 	case KR_STEP_LINK:
@@ -260,7 +261,7 @@ render_step(struct render *r, size_t index, struct kr_error *err)
 static void
 limits(struct render *r)
 {
-	const struct kr_resources *asked = &r->plan->request->repo->sandbox.resources;
+	const struct kr_resources *asked = r->resources;
 	const unsigned can = r->container->runtime->limits;
 	struct kr_buf *args = &r->out.args;
 
@@ -286,7 +287,7 @@ limits(struct render *r)
 static void
 network(struct render *r)
 {
-	if (!kr_plan_has_open_network(r->plan->request)) {
+	if (!r->has_open_network) {
 		word(r, "--network=none");
 		words(r, r->family->without_proxy);
 	} else if (r->family->open_network) {
@@ -300,40 +301,58 @@ identity(struct render *r)
 {
 	const struct kr_container *c = r->container;
 
-	word(r, "--detach");
 	word(r, "--rm");
 	word(r, "--pull=never");
 	option(r, "--name", c->name);
 	kr_buf_adds(&r->out.args, "--label=");
 	option(r, "kraft.home", c->home);
 	kr_buf_adds(&r->out.args, "--label=");
-	option(r, "kraft.session", r->plan->request->session);
+	option(r, "kraft.session", r->session);
 	kr_buf_addf(&r->out.args, "--cidfile=%s/cid", c->client_dir);
 	kr_family_end_word(&r->out.args);
 	word(r, "--log-driver=none");
 }
 
-static int
-render_all(struct render *r, struct kr_error *err)
+/* Of one that sees nothing of the host's. A rootless runtime has the person as its root; to give them their
+ * number would have podman copy the whole image first. */
+static void
+user_alone(struct render *r)
 {
-	const struct kr_container *c = r->container;
+	if (r->container->runtime->is_rootless)
+		word(r, "--user=0:0");
+	else
+		r->family->user(r->container, &r->out.args);
+}
 
-	word(r, kr_path_basename(c->runtime->program));
-	word(r, "run");
-	identity(r);
+static void
+render_walls(struct render *r)
+{
 	for (size_t i = 0; i < KR_COUNT(walls); i++)
 		word(r, walls[i]);
 	words(r, r->family->walls);
-	r->family->user(c, &r->out.args);
-	if (c->selinux == KR_SELINUX_DISABLE)
+	if (r->plan)
+		r->family->user(r->container, &r->out.args);
+	else
+		user_alone(r);
+	if (r->container->selinux == KR_SELINUX_DISABLE)
 		word(r, "--security-opt=label=disable");
 	limits(r);
 	network(r);
+}
+
+static int
+render_all(struct render *r, struct kr_error *err)
+{
+	word(r, kr_path_basename(r->container->runtime->program));
+	word(r, "run");
+	word(r, "--detach");
+	identity(r);
+	render_walls(r);
 	for (size_t i = 0; i < r->plan->step_count; i++)
 		if (render_step(r, i, err) < 0)
 			return -1;
 	option(r, "--entrypoint", init_path);
-	word(r, c->image->id);
+	word(r, r->container->image->id);
 	if (r->out.args.overflow || r->out.verify.overflow)
 		return kr_fail(err, KR_E_LIMIT, "the paths that the container shows are too long together");
 	return 0;
@@ -354,6 +373,9 @@ kr_container_args(const struct kr_plan *plan, const struct kr_container *contain
 		.container = container,
 		.family = families[container->runtime->kind],
 		.opened = opened,
+		.session = plan->request->session,
+		.resources = &plan->request->repo->sandbox.resources,
+		.has_open_network = kr_plan_has_open_network(plan->request),
 		.out = { .args = KR_BUF(ARGS_BYTES), .verify = KR_BUF(KG_VERIFY_BYTES) },
 	};
 
@@ -365,6 +387,66 @@ kr_container_args(const struct kr_plan *plan, const struct kr_container *contain
 	}
 	*out = r.out;
 	return 0;
+}
+
+/* Empty and read-only, in place of a directory of the host's that the runtime would make for it. */
+static int
+hide_volumes(struct render *r, struct kr_error *err)
+{
+	const struct kr_strs *volumes = &r->container->image->volumes;
+
+	for (size_t i = 0; i < volumes->n; i++) {
+		const struct kr_step step = { KR_STEP_TMPFS, .path = volumes->v[i], .size_bytes = HIDDEN_BYTES };
+
+		if (tmpfs(r, &step, true, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+render_script(struct render *r, const char *script, struct kr_error *err)
+{
+	word(r, "run");
+	identity(r);
+	render_walls(r);
+	if (hide_volumes(r, err) < 0)
+		return -1;
+	option(r, "--entrypoint", "/bin/sh");
+	word(r, r->container->image->id);
+	word(r, "-c");
+	word(r, script);
+	return r->out.args.overflow ? kr_fail(err, KR_E_LIMIT, "the image's volumes are too long together") : 0;
+}
+
+/* The words lie one behind the other in the buffer. */
+static void
+split(struct kr_arena *arena, const struct kr_buf *args, struct kr_strs *out)
+{
+	for (size_t at = 0; at < args->len; at += strlen(args->data + at) + 1)
+		kr_strs_add(arena, out, kr_arena_dup(arena, args->data + at));
+}
+
+int
+kr_container_script_args(struct kr_arena *arena, const struct kr_container *container, const char *session,
+	const struct kr_resources *resources, const char *script, struct kr_strs *out, struct kr_error *err)
+{
+	struct render r = {
+		.container = container,
+		.family = families[container->runtime->kind],
+		.session = session,
+		.resources = resources,
+		.out.args = KR_BUF(ARGS_BYTES),
+	};
+	int result = -1;
+
+	if (check_image(container->image, err) == 0 && check_user(container, err) == 0 &&
+		check_path(&r, container->home, err) == 0)
+		result = render_script(&r, script, err);
+	if (result == 0)
+		split(arena, &r.out.args, out);
+	kr_buf_fini(&r.out.args);
+	return result;
 }
 
 /* ---- for a person ---- */

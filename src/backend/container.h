@@ -125,6 +125,13 @@ struct kr_container_render {
 int kr_container_args(const struct kr_plan *plan, const struct kr_container *container, const struct kr_opened *opened,
 	struct kr_container_render *out, struct kr_error *err);
 
+/*
+ * The words, without the program, of one attached run of the image's own `sh`: with the labels, walls and limits of a session's
+ * container, but no network, nothing of the host's, and nothing to write to. Pure.
+ */
+int kr_container_script_args(struct kr_arena *arena, const struct kr_container *container, const char *session,
+	const struct kr_resources *resources, const char *script, struct kr_strs *out, struct kr_error *err);
+
 /* What it is told beside the mounts, for a person: who runs inside, what is taken away, the limits. Pure. */
 void kr_container_walls(struct kr_arena *arena, const struct kr_runtime *runtime, const struct kr_sandbox *sandbox,
 	enum kr_selinux selinux, unsigned uid, unsigned gid, struct kr_strs *out);

@@ -108,6 +108,24 @@ fetch(struct kr_run_state *run, struct kr_run_container *c, struct kr_error *err
 	return 0;
 }
 
+static struct kr_container
+container_of(const struct kr_run_state *run, const char *session)
+{
+	const struct kr_run_container *c = &run->container;
+	const char *name = kr_container_name(run->arena, session);
+
+	return (struct kr_container){
+		.runtime = &c->runtime,
+		.image = &c->image,
+		.selinux = c->file.selinux,
+		.home = run->host.places.kraft_home,
+		.name = name,
+		.client_dir = kr_container_client_dir(run->arena, run->host.places.run_dir, name),
+		.uid = (unsigned)geteuid(),
+		.gid = (unsigned)getegid(),
+	};
+}
+
 /* ---- the CA that it has to trust as well ---- */
 
 /*
@@ -127,29 +145,61 @@ roots_file(struct kr_run_state *run)
 		run->arena, "%s/cache/roots-%.64s.pem", run->host.places.run_dir, colon ? colon + 1 : id);
 }
 
+/*
+ * What the sweep goes by when this process dies meanwhile: the client's directory, and a session's folder
+ * without facts, which counts as alive for longer than a call takes (session/sweep.c).
+ */
+static int
+leave_trace(const struct kr_container *container, const char *folder, struct kr_error *err)
+{
+	kr_auto_fd int session = kr_path_make_dirs(folder, err), client = -1;
+
+	if (session >= 0)
+		client = kr_path_make_dirs(container->client_dir, err);
+	return client < 0 ? -1 : 0;
+}
+
+static void
+clear_trace(const struct kr_container *container, const char *folder)
+{
+	(void)kr_tree_remove_at(AT_FDCWD, container->client_dir); /* the sweep does it else */
+	(void)kr_tree_remove_at(AT_FDCWD, folder);
+}
+
+static int
+ask_image(struct kr_run_state *run, const struct kr_container *container, const char *session,
+	struct kr_buf *out, struct kr_error *err)
+{
+	struct kr_strs argv = { 0 };
+
+	if (kr_container_script_args(
+			run->arena, container, session, &run->repo->sandbox.resources, ask_roots, &argv, err) < 0)
+		return -1;
+	if (kr_runtime_call(run->arena, container->runtime, argv.v, KR_RUNTIME_CALL_MS, out, err) == 0)
+		return 0;
+	return kr_wrap(err, "reading the roots that '%s' trusts", container->image->name);
+}
+
 static int
 read_roots(struct kr_run_state *run, struct kr_buf *pem, struct kr_error *err)
 {
-	const struct kr_run_container *c = &run->container;
-	const char *id = kr_session_new_id(run->arena, err);
-	const char *name = kr_container_name(run->arena, id ? id : "");
-	const char *const argv[] = { "run", "--rm", "--pull=never", "--name", name, "--label",
-		kr_arena_printf(run->arena, "kraft.home=%s", run->host.places.kraft_home), "--label",
-		kr_arena_printf(run->arena, "kraft.session=%s", id ? id : ""), "--network", "none", "--cap-drop=ALL",
-		"--security-opt", "no-new-privileges", "--read-only", "--log-driver", "none", "--entrypoint",
-		"/bin/sh", c->image.id, "-c", ask_roots, NULL };
+	const char *id = kr_session_new_id(run->arena, err), *folder;
 	kr_auto_buf struct kr_buf bytes = KR_BUF(KR_CA_BYTES);
-	int status;
+	struct kr_container container;
+	int result;
 
 	if (!id)
 		return -1;
-	status = kr_runtime_call(run->arena, &c->runtime, argv, KR_RUNTIME_CALL_MS, &bytes, err);
-	if (status != 0) {
-		(void)kr_container_remove(run->arena, &c->runtime, name, NULL); /* the sweep does it else */
-		return kr_wrap(err, "reading the roots that '%s' trusts", c->image.name);
-	}
-	(void)kr_ca_certificates(bytes.data ? bytes.data : "", bytes.len, pem);
-	return 0;
+	folder = kr_arena_printf(run->arena, "%s/sessions/%s", run->host.places.run_dir, id);
+	container = container_of(run, id);
+	if (leave_trace(&container, folder, err) < 0)
+		return -1;
+	result = ask_image(run, &container, id, &bytes, err);
+	if (result == 0 || kr_container_remove(run->arena, container.runtime, container.name, NULL) == 0)
+		clear_trace(&container, folder);
+	if (result == 0)
+		(void)kr_ca_certificates(bytes.data ? bytes.data : "", bytes.len, pem);
+	return result;
 }
 
 static int
@@ -282,19 +332,9 @@ kr_run_container_place(struct kr_run_state *run, const struct kr_session_paths *
 {
 	const struct kr_run_container *c = &run->container;
 	struct kr_run_container_launch *launch = kr_arena_new(run->arena, struct kr_run_container_launch);
-	const char *name = kr_container_name(run->arena, paths->id);
 
 	launch->plan = c->plan;
-	launch->container = (struct kr_container){
-		.runtime = &c->runtime,
-		.image = &c->image,
-		.selinux = c->file.selinux,
-		.home = run->host.places.kraft_home,
-		.name = name,
-		.client_dir = kr_container_client_dir(run->arena, run->host.places.run_dir, name),
-		.uid = (unsigned)geteuid(),
-		.gid = (unsigned)getegid(),
-	};
+	launch->container = container_of(run, paths->id);
 	if (c->ca.path && write_bundle(run, paths->folder, err) < 0)
 		return NULL;
 	if (c->ca.path)

@@ -214,6 +214,35 @@ def _(t, runtime):
             runtime.call("rm", "-f", name, ok=False)
 
 
+# A CLI that stays with an image where kraft asks it for its roots.
+STAYS = """#!/usr/bin/python3 -IS
+import os, sys
+if "--entrypoint=/bin/sh" in sys.argv:
+    sys.argv[-1] = "exec sleep 300"
+os.execv(%r, sys.argv)
+"""
+
+
+@each(wall, "CTR-05", "a container that is only asked for the image's roots has a session's walls, and is swept when kraft is killed meanwhile")
+def _(t, runtime):
+    home = Box(runtime)
+    cli = write(home.root + "/stays/" + os.path.basename(runtime.cli), STAYS % runtime.cli, 0o755)
+    write(home.config_dir + "/sandbox.yaml", json.dumps({"cli": cli, "ca_bundle": write(home.root + "/ca.pem", CA)}), 0o600)
+    asking = home.start("true")
+    name = home.running()
+    told = home.runtime.inspect(name)["HostConfig"]
+    t.attack(told["ReadonlyRootfs"] and told["NetworkMode"] == "none" and not told["Binds"] and any("no-new-privileges" in o for o in told["SecurityOpt"]), "its walls", told)
+    end(asking)
+    write(home.config_dir + "/sandbox.yaml", json.dumps({"cli": runtime.cli}), 0o600)
+    again = home.run("true")
+    t.works(again.code == 0, "another session", again)
+    t.control(name in home.containers(), "within a minute it may be one of a kraft that lives", home.containers())
+    folder = home.run_dir + "/sessions/" + name.replace("kraft-", "")
+    os.utime(folder, (time.time() - 120,) * 2)
+    t.works(home.run("true").code == 0, "a session")
+    t.attack(home.empty() and not clients(home) and not os.path.exists(folder), "then it is gone, with its trace", home.containers(), clients(home))
+
+
 @each(promise, "CTR-01", "explain shows image, entry point and walls, fetches nothing, and works without a runtime that answers")
 def _(t, runtime):
     home = Box(runtime, image="entry")

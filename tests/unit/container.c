@@ -240,6 +240,60 @@ an_enforcing_host_wants_an_answer(void **state)
 	plan_case_fini(&d.c);
 }
 
+/* CFG-09: asking an image for its roots is a container like a session's, but for the host's places. */
+static void
+a_script_has_the_same_walls(void **state)
+{
+	static const char *const bad[] = { "--detach", "--mount", "--volume" };
+	static const struct {
+		enum kr_runtime_kind kind;
+		bool is_rootless;
+		const char *words;
+	} cases[] = {
+		{ KR_RUNTIME_DOCKER, false,
+			"run --rm --pull=never --name=kraft-ab --label=kraft.home=/home/ada/.kraft "
+			"--label=kraft.session=ab --cidfile=/home/ada/.kraft/run/sandbox-client/kraft-s/cid "
+			"--log-driver=none --cap-drop=ALL --security-opt=no-new-privileges --read-only --ipc=private "
+			"--cgroupns=private --init=false --no-healthcheck --workdir=/ --stop-timeout=1 --user=1000:1000 "
+			"--security-opt=label=disable --pids-limit=9 --network=none --env=HTTP_PROXY" },
+		{ KR_RUNTIME_DOCKER, true, "--stop-timeout=1 --user=0:0 --security-opt=label=disable" },
+		{ KR_RUNTIME_PODMAN, false, "--http-proxy=false --user=1000:1000 --security-opt=label=disable" },
+		{ KR_RUNTIME_PODMAN, true, "--http-proxy=false --user=0:0 --security-opt=label=disable" },
+	};
+	const struct kr_resources asked = { .pids = 9 };
+	struct docker_case d;
+
+	(void)state;
+	docker_case_init(&d, "make");
+	d.container.selinux = KR_SELINUX_DISABLE;
+	d.container.name = "kraft-ab";
+	kr_strs_add(&d.c.arena, &d.image.volumes, "/data");
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		kr_auto_buf struct kr_buf text = KR_BUF(1 << 16);
+		struct kr_strs argv = { 0 };
+
+		d.runtime.kind = cases[i].kind;
+		d.runtime.is_rootless = cases[i].is_rootless;
+		assert_int_equal(
+			kr_container_script_args(&d.c.arena, &d.container, "ab", &asked, "cat x; exit", &argv, &d.c.err),
+			0);
+		assert_null(argv.v[argv.n]);
+		for (size_t w = 0; w < argv.n; w++)
+			kr_buf_addf(&text, "%s%s", w ? " " : "", argv.v[w]);
+		assert_non_null(strstr(text.data, cases[i].words));
+		assert_non_null(strstr(text.data, " --tmpfs=/data:ro,"));
+		assert_string_equal(
+			strstr(text.data, " --entrypoint"), " --entrypoint=/bin/sh sha256:5f5f -c cat x; exit");
+		for (size_t w = 0; w < KR_COUNT(bad); w++)
+			assert_null(strstr(text.data, bad[w]));
+	}
+	d.container.uid = 0;
+	assert_int_equal(
+		kr_container_script_args(&d.c.arena, &d.container, "ab", &asked, "x", &(struct kr_strs){ 0 }, NULL),
+		-1);
+	plan_case_fini(&d.c);
+}
+
 /* What explain says, of an image about which nothing is known too. */
 static void
 an_unknown_image_is_explained(void **state)
@@ -275,6 +329,7 @@ main(void)
 		cmocka_unit_test(each_mount_is_verified_but_in_a_machine),
 		cmocka_unit_test(a_limit_that_would_be_dropped_is_refused),
 		cmocka_unit_test(an_enforcing_host_wants_an_answer),
+		cmocka_unit_test(a_script_has_the_same_walls),
 		cmocka_unit_test(an_unknown_image_is_explained),
 	};
 
