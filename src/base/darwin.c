@@ -59,9 +59,9 @@ kr_socket_pair(int type, int fds[2])
 
 /* Here an accepted socket has its listener's O_NONBLOCK, so it is set or taken away. */
 int
-kr_socket_accept(int listener, bool never_blocks)
+kr_socket_accept(int listener, struct sockaddr *from, socklen_t *n, bool never_blocks)
 {
-	int fd = accept(listener, NULL, NULL);
+	int fd = accept(listener, from, n);
 
 	if (fd < 0)
 		return -1;

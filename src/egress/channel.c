@@ -180,16 +180,15 @@ pause_accepting(struct kr_egress *egress)
 static int
 accept_one(struct kr_egress *egress, int listener_fd, struct sockaddr_in *from)
 {
-	socklen_t n = sizeof(*from);
+	socklen_t n;
 	int fd;
 
-	do
-		fd = kr_socket_accept(listener_fd, true);
-	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+	do {
+		n = sizeof(*from);
+		fd = kr_socket_accept(listener_fd, (struct sockaddr *)from, from ? &n : NULL, true);
+	} while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
 		pause_accepting(egress);
-	if (fd >= 0 && from && getpeername(fd, (struct sockaddr *)from, &n) < 0)
-		*from = (struct sockaddr_in){ 0 }; /* gone already: nobody is found at port 0 */
 	return fd;
 }
 

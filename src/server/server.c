@@ -87,7 +87,7 @@ static void
 take_connections(struct server *s)
 {
 	for (int i = 0; i < ACCEPTS; i++) {
-		int fd = kr_socket_accept(s->listener, false);
+		int fd = kr_socket_accept(s->listener, NULL, NULL, false);
 		pid_t pid;
 
 		if (fd < 0)

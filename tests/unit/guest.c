@@ -361,7 +361,7 @@ static void
 malformed_verify_blocks(void **state)
 {
 	static const char *const wrong[] = { "", " ", "1", "1 ", "1 2", "1 2 ", "1 2 0", "1 2 0 ", "1 2 0 usr",
-		"1 2 2 /usr", "1  2 0 /usr", "x 2 0 /usr", "1 2 0/usr", "-1 2 0 /usr",
+		"1 2 4 /usr", "1  2 0 /usr", "x 2 0 /usr", "1 2 0/usr", "-1 2 0 /usr",
 		"18446744073709551616 2 0 /usr" };
 	struct kg_verify out;
 
