@@ -305,7 +305,7 @@ kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, unsigned
 		close_channel(egress, channel);
 		return;
 	}
-	for (int i = 0; i < most && egress->free_n; i++) {
+	for (int i = 0; i < most && kr_connection_has_place(egress); i++) {
 		int fd = accept_one(egress, channel->listener.fd, egress->token ? &from : NULL);
 
 		if (fd < 0)
@@ -317,10 +317,11 @@ kr_listener_ready(struct kr_egress *egress, struct kr_channel *channel, unsigned
 void
 kr_channels_settle(struct kr_egress *egress)
 {
-	bool places = egress->free_n && !egress->paused;
+	bool places = kr_connection_has_place(egress) && !egress->paused;
 	bool channels = egress->channel_n < KR_CHANNELS_MAX && !egress->paused;
 	struct kr_channel *next;
 
+	egress->place_ms = places || egress->paused ? INT64_MAX : kr_connection_place_ms(egress);
 	(void)kr_watch_set(
 		egress, &egress->channels, channels ? KR_POLL_IN : 0); /* it is in the set: no failure */
 	for (struct kr_channel *channel = egress->open_channels; channel; channel = next) {

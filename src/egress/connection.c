@@ -110,10 +110,27 @@ is_unknown(struct kr_connection *connection)
 	struct kr_egress *egress = connection->egress;
 
 	connection->is_stranger = true;
+	connection->since_ms = egress->now_ms;
 	TAILQ_INSERT_TAIL(&egress->strangers, connection, of_strangers);
 	kr_connection_set_deadline(connection, KR_STRANGER_MS);
-	if (++egress->strangers_n > KR_STRANGERS_MAX)
+	if (++egress->strangers_n > egress->strangers_max)
 		kr_connection_end(TAILQ_FIRST(&egress->strangers), true);
+}
+
+int64_t
+kr_connection_place_ms(const struct kr_egress *egress)
+{
+	if (!egress->free_n || egress->strangers_n < egress->strangers_max)
+		return INT64_MAX;
+	return TAILQ_FIRST(&egress->strangers)->since_ms + KR_STRANGER_GRACE_MS;
+}
+
+bool
+kr_connection_has_place(const struct kr_egress *egress)
+{
+	int64_t place_ms = kr_connection_place_ms(egress);
+
+	return egress->free_n && (place_ms == INT64_MAX || place_ms <= egress->now_ms);
 }
 
 void

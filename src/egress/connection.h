@@ -14,8 +14,8 @@
  *
  * Where the proxy listens on the host's loopback, a connection is a stranger until its head has said the token: whatever else it
  * says is answered 407 and closed, so there is nothing behind such a head that could be read as a request. There are at most
- * KR_STRANGERS_MAX of them, and the oldest makes room for the next: who knows the token says it at once, so a flood of others
- * takes no place from them.
+ * KR_STRANGERS_MAX of them; then the oldest makes room for the next, once it has had its KR_STRANGER_GRACE_MS. Who knows the token
+ * says it at once, so a flood of others takes no place from them, and makes them wait.
  */
 #ifndef KR_EGRESS_CONNECTION_H
 #define KR_EGRESS_CONNECTION_H
@@ -70,12 +70,17 @@ struct kr_connection {
 	bool bodyless; /* from ASKED on: it is a HEAD */
 	bool is_stranger;            /* on loopback: it has not said the token */
 	uint16_t client_port;        /* on loopback: its end; else 0 */
+	int64_t since_ms;            /* on loopback: it was accepted */
 	TAILQ_ENTRY(kr_connection) of_strangers;
 	struct kr_http *http;
 	struct kr_worker_call *call; /* from KR_STAGE_CALL until its answer is out */
 	struct kr_connection *next;  /* in the list of those that ask, or of the dead */
 };
 
+/* Whether there is a place for one more. */
+bool kr_connection_has_place(const struct kr_egress *egress);
+/* When there will be, where only time makes one; INT64_MAX: it is not time that is waited for. */
+int64_t kr_connection_place_ms(const struct kr_egress *egress);
 /* Takes client_fd. client_port: of one that came over loopback; else 0. */
 void kr_connection_accept(struct kr_egress *egress, int client_fd, uint16_t client_port);
 void kr_connection_ready(struct kr_connection *connection, bool client, unsigned events);

@@ -12,8 +12,9 @@ enum {
 	KR_TUNNEL_IDLE_MS = 4 * 3600 * 1000, /* without a byte either way */
 	KR_BODY_IDLE_MS = 600000,        /* of a plain request or its response */
 	KR_CONNECTIONS_MAX = 1024,       /* of one session at once; more wait in the listener's backlog */
-	KR_STRANGERS_MAX = 256,          /* of a proxy on loopback: those that have not said the token; the oldest goes for the next */
+	KR_STRANGERS_MAX = 512,          /* of a proxy on loopback: those that have not said the token; at most half of all places */
 	KR_STRANGER_MS = 5000,           /* for their head to be complete */
+	KR_STRANGER_GRACE_MS = 200,      /* then the oldest goes when another one waits for its place */
 	KR_DOOR_BACKLOG = 1024,          /* that wait for a place */
 	KR_CHANNELS_MAX = 16,            /* connections to the channel socket at once */
 	/* a worker's call to kraft */

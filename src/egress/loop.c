@@ -80,9 +80,10 @@ kr_egress_due(struct kr_egress *egress, int64_t deadline_ms)
 static int
 time_out(const struct kr_egress *egress)
 {
-	int64_t left = egress->scan_ms - egress->now_ms;
+	int64_t due_ms = egress->place_ms < egress->scan_ms ? egress->place_ms : egress->scan_ms;
+	int64_t left = due_ms - egress->now_ms;
 
-	if (egress->scan_ms == INT64_MAX)
+	if (due_ms == INT64_MAX)
 		return -1;
 	return left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
 }
@@ -221,6 +222,7 @@ kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, const c
 		.poller_fd = kr_poller_open(NULL),
 		.uid = geteuid(),
 		.scan_ms = INT64_MAX,
+		.place_ms = INT64_MAX,
 		.control = { .fd = control_fd, .kind = KR_WATCH_CONTROL, .events = -1 },
 		.token = token,
 		.channels = { .fd = token ? -1 : channel_fd, .kind = KR_WATCH_CHANNELS, .events = -1 },
@@ -230,6 +232,7 @@ kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, const c
 	TAILQ_INIT(&egress->strangers);
 	for (unsigned i = most < KR_CONNECTIONS_MAX ? most : KR_CONNECTIONS_MAX; i-- > 0;)
 		egress->free_slots[egress->free_n++] = (uint16_t)i;
+	egress->strangers_max = egress->free_n / 2 < KR_STRANGERS_MAX ? egress->free_n / 2 + 1 : KR_STRANGERS_MAX;
 	if (!wake_heap() || egress->poller_fd < 0 || fcntl(control_fd, F_SETFL, O_NONBLOCK) < 0 ||
 		fcntl(channel_fd, F_SETFL, O_NONBLOCK) < 0 || !kr_watch_set(egress, &egress->control, KR_POLL_IN) ||
 		!kr_watch_set(egress, &egress->channels, KR_POLL_IN))

@@ -74,11 +74,12 @@ struct kr_egress {
 
 	const char *token; /* on loopback: KR_EGRESS_TOKEN digits, say them first; NULL: who comes over the channel is the session's */
 	TAILQ_HEAD(, kr_connection) strangers; /* oldest first */
-	unsigned strangers_n;
+	unsigned strangers_n, strangers_max;
 	uint32_t refused_n; /* for want of the token, and kraft is not told yet */
 	bool had_strangers, tells_strangers;
 
 	bool broken; /* the conversation with kraft is over */
+	int64_t place_ms; /* nobody is accepted until then: a stranger must go first; INT64_MAX: not for that */
 	bool paused; /* no accepting until the next scan: the system has no room */
 	struct kr_connection *dead;
 

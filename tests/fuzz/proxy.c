@@ -2,6 +2,9 @@
  * The whole machine of one connection: the client's and the server's bytes in any pieces, kraft's answers of
  * any kind, ends at any time. What a server is sent for a plain request is one message that llhttp reads
  * without complaint, or the beginning of one; nothing is asked twice.
+ *
+ * An input that begins with 0xff is of a proxy on loopback: then nothing is asked unless the client's bytes hold the
+ * token.
  */
 #include <llhttp.h>
 #include <signal.h>
@@ -11,10 +14,15 @@
 #include "base/fd.h"
 #include "egress/connection.h"
 #include "egress/loop.h"
+#include "egress/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ROUNDS = 4 };
+
+#define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+/* One of these is in every spelling of the token, as many bytes as its name may have. */
+static const char *const spellings[] = { "AxMjM0NTY3ODlhYmNkZWYw", "wMTIzNDU2Nzg5YWJjZGVm", "MDEyMzQ1Njc4OWFiY2Rl" };
 
 static struct kr_egress egress;
 
@@ -22,6 +30,9 @@ struct play {
 	int client, control, server;
 	bool asked, answered, plain;
 	bool complete; /* the server has a whole message */
+	bool on_loopback;
+	size_t sent_n;
+	char sent[1 << 12]; /* on loopback: what the client sent; more than fits is not sent */
 	struct kr_ask ask;
 	llhttp_t reader;
 	llhttp_settings_t settings;
@@ -61,6 +72,15 @@ read_call(struct play *play)
 	free(call);
 }
 
+static bool
+has_said(const struct play *play)
+{
+	for (size_t i = 0; i < KR_COUNT(spellings); i++)
+		if (memmem(play->sent, play->sent_n, spellings[i], strlen(spellings[i])))
+			return true;
+	return false;
+}
+
 static void
 go_on(struct play *play)
 {
@@ -75,6 +95,11 @@ go_on(struct play *play)
 	if (recv(play->control, &play->ask, sizeof(play->ask), MSG_DONTWAIT) != (ssize_t)sizeof(play->ask))
 		return;
 	KR_BUG_IF(play->asked || !kr_ask_check(&play->ask, &target));
+	if (play->ask.type == KR_ASK_STRANGERS) {
+		KR_BUG_IF(!play->on_loopback);
+		return;
+	}
+	KR_BUG_IF(play->on_loopback && !has_said(play));
 	play->asked = true;
 	play->plain = play->ask.type == KR_ASK_HTTP;
 	if (play->ask.type == KR_ASK_CALL)
@@ -133,6 +158,13 @@ static void
 step(struct play *play, unsigned what, const uint8_t *bytes, size_t n)
 {
 	int to = what & 1 ? play->server : play->client;
+	size_t room = sizeof(play->sent) - play->sent_n;
+
+	if (play->on_loopback && !(what & 1) && !(what & 4)) {
+		n = n < room ? n : room;
+		memcpy(play->sent + play->sent_n, bytes, n);
+		play->sent_n += n;
+	}
 
 	switch (what >> 1 & 3) {
 	case 0:
@@ -159,7 +191,7 @@ step(struct play *play, unsigned what, const uint8_t *bytes, size_t n)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct play play = { .server = -1 };
+	static struct play play;
 	int control[2], client[2], channels[2];
 
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -167,14 +199,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, client) < 0 ||
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, channels) < 0)
 		return 0;
-	KR_BUG_IF(kr_egress_init(&egress, control[0], channels[0], NULL, KR_EGRESS_FILES) < 0);
+	play = (struct play){ .server = -1, .on_loopback = size && data[0] == 0xff };
+	KR_BUG_IF(kr_egress_init(&egress, control[0], channels[0], play.on_loopback ? TOKEN : NULL, KR_EGRESS_FILES) < 0);
 	play.control = control[1];
 	play.client = client[1];
 	play.settings.on_message_complete = on_complete;
 	llhttp_init(&play.reader, HTTP_REQUEST, &play.settings);
 	play.reader.data = &play;
-	kr_connection_accept(&egress, client[0], 0);
-	for (size_t at = 0, n; at + 2 <= size && !egress.broken; at += 2 + n) {
+	kr_connection_accept(&egress, client[0], play.on_loopback ? 1234 : 0);
+	for (size_t at = play.on_loopback, n; at + 2 <= size && !egress.broken; at += 2 + n) {
 		n = data[at + 1];
 		n = n < size - at - 2 ? n : size - at - 2;
 		step(&play, data[at], data + at + 2, n);

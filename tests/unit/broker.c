@@ -134,7 +134,10 @@ struct session {
 	int fd, listener; /* the other end of the control socket; the person's proxy */
 	uint32_t id;
 	unsigned before;
-	unsigned told, suppressed, called;
+	unsigned told, suppressed, called, strangers;
+	unsigned client_port; /* of the asks; on loopback */
+	enum kr_peer peer;    /* what is at it */
+	unsigned looked;
 	unsigned answer_status; /* of the calls; 0: refused */
 	size_t answer_bytes;
 	char last_call[sizeof(struct kr_call)];
@@ -156,6 +159,22 @@ on_refused(void *context, const struct kr_refusal *refusal)
 	snprintf(s->last_host, sizeof(s->last_host), "%s", refusal->verdict->target.host);
 	snprintf(s->last_json, sizeof(s->last_json), "%s", json);
 	free(json);
+}
+
+static enum kr_peer
+whose(void *context, uint16_t client_port)
+{
+	struct session *s = context;
+
+	assert_int_equal(client_port, s->client_port);
+	s->looked++;
+	return s->peer;
+}
+
+static void
+on_strangers(void *context, unsigned n)
+{
+	((struct session *)context)->strangers += n;
 }
 
 static void
@@ -226,6 +245,8 @@ start_with(struct session *s, const char *proxy, const char *const *allow, size_
 		.environment = s->environment,
 		.on_refused = on_refused,
 		.on_call = on_call,
+		.whose = whose,
+		.on_strangers = on_strangers,
 		.context = s,
 		.resolve = resolve };
 	if (kr_broker_new(&want, &s->broker, &err) < 0)
@@ -258,7 +279,7 @@ stop(struct session *s)
 static void
 send_ask(struct session *s, enum kr_ask_type type, const char *host, unsigned port)
 {
-	struct kr_ask ask = { .type = type, .id = ++s->id, .port = port };
+	struct kr_ask ask = { .type = type, .id = ++s->id, .port = port, .client_port = s->client_port };
 	uint32_t used = 0;
 
 	snprintf(ask.host, sizeof(ask.host), "%s", host);
@@ -818,6 +839,67 @@ a_bad_frame_ends_that_kraft_egress(void **state)
 }
 
 static void
+MAC_06_an_ask_of_another_process_is_refused_before_it_is_judged(void **state)
+{
+	struct session s;
+	struct kr_answer answer;
+	int fd;
+
+	(void)state;
+	start(&s, "127.0.0.1");
+	s.client_port = 4321;
+	s.peer = KR_PEER_OTHER;
+	for (int i = 0; i < 2; i++) {
+		send_ask(&s, i ? KR_ASK_HTTP : KR_ASK_CONNECT, i ? "other.example" : "good.example", 443);
+		assert_true(next_answer(&s, &answer, &fd));
+		assert_int_equal(answer.type, KR_ANSWER_REFUSED);
+		assert_string_equal(answer.text, "this proxy answers the processes of its session only");
+	}
+	assert_int_equal(s.strangers, 2);
+	assert_int_equal(s.told, 0);
+	assert_int_equal(count(&calls), 0);
+	/* The session's own, and one of which nothing is known, are judged; where there is no loopback nobody looks. */
+	for (int i = 0; i < 3; i++) {
+		s.peer = i == 0 ? KR_PEER_SESSION : i == 1 ? KR_PEER_UNKNOWN : KR_PEER_OTHER;
+		s.client_port = i == 2 ? 0 : 4321;
+		send_ask(&s, KR_ASK_CONNECT, "other.example", 443);
+		assert_true(next_answer(&s, &answer, &fd));
+		assert_int_equal(answer.type, KR_ANSWER_REFUSED);
+		assert_non_null(strstr(answer.text, "other.example"));
+	}
+	assert_int_equal(s.looked, 4);
+	assert_int_equal(s.strangers, 2);
+	assert_int_equal(s.told, 1);
+	stop(&s);
+}
+
+static void
+MAC_06_strangers_are_counted_and_not_answered(void **state)
+{
+	struct session s;
+	struct kr_ask frame = { .type = KR_ASK_STRANGERS, .id = 7 };
+	uint32_t used = 0;
+	char byte;
+
+	(void)state;
+	start(&s, NULL);
+	for (int i = 0; i < 2; i++, used = 0)
+		assert_int_equal(kr_frame_write(s.fd, &frame, sizeof(frame), &used, -1), 1);
+	for (int i = 0; i < 3; i++)
+		turn(&s, 20);
+	assert_int_equal(s.strangers, 14);
+	assert_int_equal(recv(s.fd, &byte, 1, MSG_DONTWAIT), -1);
+	assert_true(kr_broker_attached(s.broker));
+	frame.port = 1;
+	assert_int_equal(kr_frame_write(s.fd, &frame, sizeof(frame), &used, -1), 1);
+	for (int i = 0; i < 3; i++)
+		turn(&s, 20);
+	assert_false(kr_broker_attached(s.broker));
+	assert_int_equal(s.strangers, 14);
+	stop(&s);
+}
+
+static void
 a_newer_kraft_egress_takes_the_place_of_an_older(void **state)
 {
 	struct session s;
@@ -1241,6 +1323,8 @@ main(void)
 		cmocka_unit_test(more_asks_than_may_be_open_end_it),
 		cmocka_unit_test(answers_wait_for_who_does_not_read),
 		cmocka_unit_test(a_bad_frame_ends_that_kraft_egress),
+		cmocka_unit_test(MAC_06_an_ask_of_another_process_is_refused_before_it_is_judged),
+		cmocka_unit_test(MAC_06_strangers_are_counted_and_not_answered),
 		cmocka_unit_test(a_newer_kraft_egress_takes_the_place_of_an_older),
 		cmocka_unit_test(a_broker_may_go_while_names_are_looked_up),
 		cmocka_unit_test(a_proxy_variable_that_cannot_be_read_is_an_error),

@@ -187,6 +187,28 @@ an_answer_is_one_of_four_kinds(void **state)
 }
 
 static void
+MAC_06_a_number_of_strangers_is_nothing_but_a_number(void **state)
+{
+	const struct kr_ask good = { .type = KR_ASK_STRANGERS, .id = 1 };
+	struct kr_ask ask;
+
+	(void)state;
+	assert_true(passes(&good));
+#define BAD(change)              \
+	do {                         \
+		ask = good;              \
+		change;                  \
+		assert_false(passes(&ask)); \
+	} while (0)
+	BAD(ask.id = 0);
+	BAD(ask.port = 80);
+	BAD(ask.client_port = 1);
+	BAD(ask.bytes = 1);
+	BAD(ask.host[0] = 'k');
+#undef BAD
+}
+
+static void
 a_call_is_an_ask_without_a_host(void **state)
 {
 	struct kr_ask good = { .type = KR_ASK_CALL, .id = 7, .bytes = sizeof(struct kr_call) }, ask;
@@ -466,6 +488,7 @@ main(void)
 		cmocka_unit_test(no_other_spelling_of_a_host_passes_NET_13),
 		cmocka_unit_test(each_field_of_an_ask_is_checked_NET_14),
 		cmocka_unit_test(an_answer_is_one_of_four_kinds),
+		cmocka_unit_test(MAC_06_a_number_of_strangers_is_nothing_but_a_number),
 		cmocka_unit_test(a_call_is_an_ask_without_a_host),
 		cmocka_unit_test(a_calls_answer_has_a_body_of_bounded_size),
 		cmocka_unit_test(a_frame_comes_whole_with_its_descriptor),
