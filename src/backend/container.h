@@ -35,6 +35,13 @@ enum kr_limit {
 };
 enum { KR_PIDS_DEFAULT = 4096 };
 
+/* What is known to go wrong with a runtime and refuses no launch: doctor warns of it. */
+enum kr_runtime_flaw {
+	KR_FLAW_DEV_LINK,     /* runc before 1.2, of a rootful podman: /dev/ptmx is made through an image's link at /dev, on the host */
+	KR_FLAW_LONG_RUNROOT, /* podman's own clean-up refuses it */
+	KR_FLAW_COUNT
+};
+
 struct kr_runtime {
 	enum kr_runtime_kind kind;
 	const char *name;    /* for a person: "docker 20.10.24", "rootless podman 4.3.1" */
@@ -47,6 +54,7 @@ struct kr_runtime {
 	bool is_machine;       /* in a virtual machine: Docker Desktop, podman machine */
 	bool enforces_selinux; /* labels are applied to containers on this host */
 	unsigned limits;       /* bits 1 << enum kr_limit: what it can enforce */
+	unsigned flaws;        /* bits 1 << enum kr_runtime_flaw */
 };
 
 /*

@@ -380,9 +380,11 @@ read_answers(struct kr_arena *arena, const struct kept *kept, struct kr_runtime 
 	int n = 0;
 
 	if (!text ||
-		sscanf(text, "%lld %u %u.%u.%u %u %u %u %u %u %n", &at, &kind, &read.version[0], &read.version[1],
-			&read.version[2], &rootless, &remapped, &machine, &selinux, &read.limits, &n) != 10 ||
-		!n || kind >= KR_RUNTIME_COUNT || read.limits >= 1u << KR_LIMIT_COUNT)
+		sscanf(text, "%lld %u %u.%u.%u %u %u %u %u %u %u %n", &at, &kind, &read.version[0], &read.version[1],
+			&read.version[2], &rootless, &remapped, &machine, &selinux, &read.limits, &read.flaws,
+			&n) != 11 ||
+		!n || kind >= KR_RUNTIME_COUNT || read.limits >= 1u << KR_LIMIT_COUNT ||
+		read.flaws >= 1u << KR_FLAW_COUNT)
 		return false;
 	if (wall_ms() / 1000 < at || wall_ms() / 1000 - at > CACHE_AGE_S || !text[n] ||
 		text[strlen(text) - 1] != '\n')
@@ -401,9 +403,9 @@ static void
 write_answers(struct kr_arena *arena, const struct kept *kept, const struct kr_runtime *r)
 {
 	write_kept(arena, kept, kept->answers, r->key,
-		kr_arena_printf(arena, "%lld %u %u.%u.%u %u %u %u %u %u %s\n", (long long)wall_ms() / 1000,
+		kr_arena_printf(arena, "%lld %u %u.%u.%u %u %u %u %u %u %u %s\n", (long long)wall_ms() / 1000,
 			(unsigned)r->kind, r->version[0], r->version[1], r->version[2], r->is_rootless, r->is_remapped,
-			r->is_machine, r->enforces_selinux, r->limits, r->name));
+			r->is_machine, r->enforces_selinux, r->limits, r->flaws, r->name));
 }
 
 static struct kr_runtime_wait

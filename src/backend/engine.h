@@ -24,6 +24,7 @@ struct kr_runtime_info {
 	bool has_labels;      /* it gives its containers SELinux labels */
 	bool swap_is_unknown; /* podman does not say: the kernel is asked (kr_runtime_settle) */
 	unsigned limits;      /* with the swap bit wherever memory can be limited and swap_is_unknown */
+	unsigned flaws;
 	const char *kernel;
 };
 int kr_runtime_read_info(struct kr_arena *arena, enum kr_runtime_kind kind, const char *json, size_t n,

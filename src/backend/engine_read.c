@@ -12,6 +12,8 @@
 #include "base/path.h"
 #include "base/text.h"
 
+enum { RUNROOT_MOST = 50 }; /* "the specified runroot is longer than 50 characters" */
+
 static void
 free_json_p(json_t **json)
 {
@@ -215,6 +217,32 @@ has_text(const json_t *list, const char *wanted)
 	return false;
 }
 
+/* A version that is not told is no flaw. "runc version 1.1.5+ds1", and more lines. */
+static bool
+is_old_runc(struct kr_arena *arena, const json_t *runtime)
+{
+	static const unsigned mended[3] = { 1, 2, 0 };
+	static const char begin[] = "runc version ";
+	const char *text = text_of(arena, runtime, "version");
+	unsigned version[3];
+
+	return text && kr_text_has_prefix(text, begin) && parse_version(text + strlen(begin), version) &&
+		   compare(version, mended) < 0;
+}
+
+static unsigned
+flaws_of_podman(struct kr_arena *arena, const json_t *root, bool is_rootless)
+{
+	const json_t *runroot = json_object_get(json_object_get(root, "store"), "runRoot");
+	unsigned flaws = 0;
+
+	if (!is_rootless && is_old_runc(arena, json_object_get(json_object_get(root, "host"), "ociRuntime")))
+		flaws |= 1u << KR_FLAW_DEV_LINK;
+	if (json_string_length(runroot) > RUNROOT_MOST)
+		flaws |= 1u << KR_FLAW_LONG_RUNROOT;
+	return flaws;
+}
+
 /* Podman names the controllers that it may use: without root on cgroup v1 none. */
 static int
 read_podman(struct kr_arena *arena, const json_t *root, struct kr_runtime_info *out, struct kr_error *err)
@@ -240,6 +268,7 @@ read_podman(struct kr_arena *arena, const json_t *root, struct kr_runtime_info *
 		out->limits |= 1u << KR_LIMIT_MEMORY | 1u << KR_LIMIT_SWAP;
 	if (has_text(controllers, "pids"))
 		out->limits |= 1u << KR_LIMIT_PIDS;
+	out->flaws = flaws_of_podman(arena, root, out->is_rootless);
 	return bad ? odd(err, what, "host.security.selinuxEnabled") : 0;
 }
 
@@ -271,6 +300,7 @@ kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info,
 	out->enforces_selinux = info->has_labels && host->enforces_selinux;
 	out->is_machine = info->is_desktop || strcmp(info->kernel, host->kernel) != 0;
 	out->limits = info->limits;
+	out->flaws = info->flaws;
 	if (info->swap_is_unknown && !host->accounts_swap)
 		out->limits &= ~(1u << KR_LIMIT_SWAP);
 	if (info->is_rootless)

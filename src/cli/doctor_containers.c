@@ -38,6 +38,29 @@ check_relay_image(struct kr_doctor *d, const struct kr_sandbox_file *file)
 			file->relay_image_mark.column);
 }
 
+static void
+check_flaws(struct kr_doctor *d, const struct kr_runtime *runtime)
+{
+	static const struct {
+		const char *row, *detail, *fix;
+	} flaws[] = {
+		[KR_FLAW_DEV_LINK] = { "runc",
+			"runc before 1.2 makes /dev/ptmx through a link that an image has at /dev, here as root: into a "
+			"directory of this host",
+			"install runc 1.2 or later, or crun, or name a rootless podman or docker in sandbox.yaml: "
+			"'cli'" },
+		[KR_FLAW_LONG_RUNROOT] = { "runroot",
+			"podman's runroot is longer than 50 characters, so its clean-up fails and ended containers stay",
+			"give podman a shorter one: 'runroot' in storage.conf, and XDG_RUNTIME_DIR for a rootless "
+			"podman" },
+	};
+	_Static_assert(KR_COUNT(flaws) == KR_FLAW_COUNT, "one for each flaw");
+
+	for (size_t i = 0; i < KR_COUNT(flaws); i++)
+		if (runtime->flaws & 1u << i)
+			kr_doctor_add(d, flaws[i].row, KR_VERDICT_WARN, flaws[i].fix, "%s", flaws[i].detail);
+}
+
 /* What sandbox.yaml and the runtime say; asked at the first repository that needs it. */
 static const struct kr_doctor_runtime *
 ask_once(struct kr_doctor *d)
@@ -55,8 +78,10 @@ ask_once(struct kr_doctor *d)
 	seen->has_file = true;
 	check_ca(d, &seen->file);
 	check_relay_image(d, &seen->file);
-	if (kr_runtime_find(d->arena, &d->host, &seen->file, &seen->runtime, &seen->why) == 0)
-		seen->has_runtime = true;
+	if (kr_runtime_find(d->arena, &d->host, &seen->file, &seen->runtime, &seen->why) < 0)
+		return seen;
+	seen->has_runtime = true;
+	check_flaws(d, &seen->runtime);
 	return seen;
 }
 

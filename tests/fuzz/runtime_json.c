@@ -38,7 +38,7 @@ check_info(struct kr_arena *arena, enum kr_runtime_kind kind, const char *text, 
 		check_refusal(&err);
 		return;
 	}
-	KR_BUG_IF(!*info.kernel || info.limits >= 1u << KR_LIMIT_COUNT);
+	KR_BUG_IF(!*info.kernel || info.limits >= 1u << KR_LIMIT_COUNT || info.flaws >= 1u << KR_FLAW_COUNT);
 	kr_runtime_settle(arena, &info, &host, &runtime);
 	KR_BUG_IF(runtime.enforces_selinux || (kind == KR_RUNTIME_PODMAN && runtime.limits >> KR_LIMIT_SWAP & 1));
 }

@@ -117,6 +117,15 @@ def stand_in(home, said, image=""):
     return write(home.root + "/bin/docker", script, 0o755)
 
 
+def podman_stand_in(home, rootless, runc, runroot):
+    """The same for podman: what it says of its runc and of its run directory."""
+    version = {"Client": {"APIVersion": "4.3.1", "Version": "4.3.1"}}
+    info = {"host": {"kernel": os.uname().release, "security": {"rootless": rootless}, "ociRuntime": {"name": "runc", "version": "runc version %s\ncommit: 1" % runc}},
+            "store": {"runRoot": runroot}}
+    script = "#!/bin/sh\ncase $1 in\nversion) cat <<'END'\n%s\nEND\n;;\ninfo) cat <<'END'\n%s\nEND\n;;\nimage) echo 'Error: x: image not known' >&2; exit 125;;\nesac\n"
+    return write(home.root + "/bin/podman", script % (json.dumps(version), json.dumps(info)), 0o755)
+
+
 @promise("CTR-02 CTR-10 CTR-11 LIM-01", "kind docker: runtime, limits, image, extra CA, and what leads out")
 def _(t):
     home = Home()
@@ -148,6 +157,19 @@ def _(t):
     write(home.config_dir + "/sandbox.yaml", json.dumps({"cli": "/nowhere/docker"}), 0o600)
     result, found = doctor(home)
     t.works(result.code == 1 and "/nowhere/docker" in rows(found, "sandbox sample", "fail")[0]["detail"], "no runtime", result)
+
+
+@promise("CTR-03", "a podman whose runc follows an image's link on the host, or whose run directory is too long, is warned of, with the fix")
+def _(t):
+    home = Home()
+    home.configure("repos:\n  - " + json.dumps({"path": home.repo, "sandbox": {"kind": "docker", "image": "x", "network": {"runtime": {"allow": []}}}}) + "\n")
+    short, long = "/run/" + "x" * 45, "/run/" + "x" * 46
+    for rootless, runc, runroot, warned in ((False, "1.1.5+ds1", short, ["runc"]), (True, "1.1.5+ds1", short, []), (False, "1.2.0", short, []),
+                                            (True, "1.2.0", long, ["runroot"]), (False, "1.1.12", long, ["runc", "runroot"])):
+        write(home.config_dir + "/sandbox.yaml", json.dumps({"cli": podman_stand_in(home, rootless, runc, runroot)}), 0o600)
+        result, found = doctor(home)
+        seen = [r["name"] for r in found if r["name"] in ("runc", "runroot") and r["verdict"] == "warn" and r["fix"]]
+        t.works(result.code == 0 and seen == warned, "%s, runc %s, %d characters" % (rootless, runc, len(runroot)), seen, result)
 
 
 @wall("CFG-11 CFG-12 CFG-13", "what is missing on the host fails its row; the other rows are still asked")

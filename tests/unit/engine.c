@@ -158,6 +158,45 @@ info_says_what_a_runtime_enforces_LIM_01(void **state)
 	assert_int_equal(r.limits, 1 << KR_LIMIT_MEMORY | 1 << KR_LIMIT_SWAP);
 }
 
+/* CTR-03: what runc does through an image's link, and podman's own bound. What is not told is no flaw. */
+static void
+known_flaws_of_a_runtime_are_seen(void **state)
+{
+#define RUNC(version) \
+	"\"host\":{\"ociRuntime\":{\"name\":\"runc\",\"version\":\"runc version " version "\\ncommit: 1\"},"
+#define RUNROOT(path) "\"store\":{\"runRoot\":\"" path "\"},\"host\":{"
+#define FIFTY "/run/012345678901234567890123456789012345678901234"
+	static const struct {
+		const char *json, *rootless;
+		unsigned flaws;
+	} cases[] = {
+		{ RUNC("1.1.5+ds1"), "false", 1 << KR_FLAW_DEV_LINK },
+		{ RUNC("1.0.0-rc95"), "false", 1 << KR_FLAW_DEV_LINK },
+		{ RUNC("1.1.5+ds1"), "true", 0 },
+		{ RUNC("1.2.0"), "false", 0 },
+		{ RUNC("1.10.1"), "false", 0 },
+		{ "\"host\":{\"ociRuntime\":{\"name\":\"crun\",\"version\":\"crun version 1.1.5\"},", "false", 0 },
+		{ "\"host\":{\"ociRuntime\":{\"version\":7},", "false", 0 },
+		{ "\"store\":[],\"host\":{\"ociRuntime\":null,", "false", 0 },
+		{ RUNROOT(FIFTY "x"), "true", 1 << KR_FLAW_LONG_RUNROOT },
+		{ RUNROOT(FIFTY "x"), "false", 1 << KR_FLAW_LONG_RUNROOT },
+		{ RUNROOT(FIFTY), "true", 0 },
+	};
+	const struct kr_runtime_host host = { .kernel = "6.1" };
+
+	(void)state;
+	assert_int_equal(strlen(FIFTY), 50);
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+		const char *json = kr_arena_printf(&arena, "{%s\"kernel\":\"6.1\",\"security\":{\"rootless\":%s}}}",
+			cases[i].json, cases[i].rootless);
+		unsigned flaws = settled(&arena, KR_RUNTIME_PODMAN, json, host).flaws;
+
+		if (flaws != cases[i].flaws)
+			fail_msg("%s: %u", json, flaws);
+	}
+}
+
 static void
 another_kernel_is_a_machine_and_labels_count_where_selinux_enforces_CTR_02(void **state)
 {
@@ -639,14 +678,19 @@ a_damaged_or_old_cache_asks_again(void **state)
 			"",
 			"1 \n",
 			kr_arena_printf(&desk->arena, "1 %s\n", key),
+			kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 0 docker 20.10.24", key,
+				(long long)time(NULL)),
 			kr_arena_printf(
-				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 docker 20.10.24", key, (long long)time(NULL)),
-			kr_arena_printf(&desk->arena, "1 %s\n%lld 7 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL)),
-			kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 99 x\n", key, (long long)time(NULL)),
+				&desk->arena, "1 %s\n%lld 7 20.10.24 0 0 0 0 15 0 x\n", key, (long long)time(NULL)),
 			kr_arena_printf(
-				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL) - 4000),
+				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 99 0 x\n", key, (long long)time(NULL)),
 			kr_arena_printf(
-				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL) + 4000),
+				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 4 x\n", key, (long long)time(NULL)),
+			kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 x\n", key, (long long)time(NULL)),
+			kr_arena_printf(
+				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 0 x\n", key, (long long)time(NULL) - 4000),
+			kr_arena_printf(
+				&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 0 x\n", key, (long long)time(NULL) + 4000),
 		};
 
 		for (size_t i = 0; i < KR_COUNT(texts); i++) {
@@ -658,9 +702,11 @@ a_damaged_or_old_cache_asks_again(void **state)
 	}
 	asked = calls(desk);
 	put(desk, file,
-		kr_arena_printf(&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 kept\n", key, (long long)time(NULL)),
+		kr_arena_printf(
+			&desk->arena, "1 %s\n%lld 0 20.10.24 0 0 0 0 15 3 kept\n", key, (long long)time(NULL)),
 		0600);
 	assert_string_equal(found(desk).name, "kept"); /* the control: a whole one is believed */
+	assert_int_equal(found(desk).flaws, 3);
 	assert_int_equal(calls(desk), asked);
 }
 
@@ -1073,6 +1119,7 @@ main(void)
 		cmocka_unit_test(versions_say_which_runtime_it_is),
 		cmocka_unit_test(what_is_no_version_is_refused),
 		cmocka_unit_test(info_says_what_a_runtime_enforces_LIM_01),
+		cmocka_unit_test(known_flaws_of_a_runtime_are_seen),
 		cmocka_unit_test(another_kernel_is_a_machine_and_labels_count_where_selinux_enforces_CTR_02),
 		cmocka_unit_test(an_odd_info_is_refused),
 		cmocka_unit_test(an_image_is_read_from_both_and_bounded),
