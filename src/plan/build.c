@@ -613,24 +613,24 @@ make_steps(struct kr_build *b)
 /* ---- hosts ---- */
 
 /* Facts of 1.2.5: only the runtime list of an agent's own session, and behind all that a person wrote. */
-static const struct kr_host_list *
-add_hosts(struct kr_build *b)
+const struct kr_host_list *
+kr_plan_hosts(struct kr_arena *arena, const struct kr_request *r, size_t *needed)
 {
-	const struct kr_request *r = b->request;
 	const struct kr_host_list *own = &r->repo->sandbox.network.phase[r->phase];
 	struct kr_host_list *list;
 
+	*needed = 0;
 	if (!r->agent || r->is_short_run || r->phase != KR_PHASE_RUNTIME)
 		return own;
-	list = kr_arena_new(b->arena, struct kr_host_list);
+	list = kr_arena_new(arena, struct kr_host_list);
 	*list = *own;
 	list->allow = (struct kr_strs){ 0 };
 	for (size_t i = 0; i < own->allow.n; i++)
-		kr_strs_add(b->arena, &list->allow, own->allow.v[i]);
+		kr_strs_add(arena, &list->allow, own->allow.v[i]);
 	for (size_t i = 0; i < r->agent->hosts->n; i++)
 		if (!kr_strs_has(&list->allow, r->agent->hosts->v[i])) {
-			kr_strs_add(b->arena, &list->allow, r->agent->hosts->v[i]);
-			b->plan->needed_hosts++;
+			kr_strs_add(arena, &list->allow, r->agent->hosts->v[i]);
+			(*needed)++;
 		}
 	return list;
 }
@@ -733,7 +733,7 @@ kr_plan_build(struct kr_arena *arena, const struct kr_host *host, const struct k
 	plan->request = request;
 	plan->argv = request->argv;
 	plan->cwd = request->cwd;
-	plan->hosts = add_hosts(&b);
+	plan->hosts = kr_plan_hosts(arena, request, &plan->needed_hosts);
 	if (check_kind(request, err) < 0 || (request->container ? kr_build_container(&b, err) : build_os(&b, err)) < 0) {
 		if (partial_lookup)
 			*partial_lookup = plan->lookup;

@@ -240,6 +240,9 @@ int kr_plan_find(struct kr_arena *arena, const struct kr_host *host, const struc
 const struct kr_plan_env *kr_plan_environment(
 	struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request, size_t *count);
 
+/* What the plan of this request will say of its phase's hosts: macOS's way out is opened before there is a plan. *needed: as in
+ * struct kr_plan. */
+const struct kr_host_list *kr_plan_hosts(struct kr_arena *arena, const struct kr_request *request, size_t *needed);
 /* CHN-11: whether this session has a network of the runtime's. A short run has none; kraft's commands are inside in neither. */
 bool kr_plan_has_open_network(const struct kr_request *request);
 

@@ -128,6 +128,8 @@ void kr_changes_finish(struct kr_changes *changes, int wait_ms);
 void kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job);
 /* LIM-02: whether the memory limit of its sandbox ended the command, into job->oom; then it is the event sandbox_oom_killed. */
 void kr_run_note_oom(const struct kr_run_state *run, struct kr_job *job);
+/* MAC-10: each process of the session that did not end, told, logged, and the event sandbox_session_outlived. */
+void kr_run_note_outlived(const struct kr_run_state *run, const struct kr_job *job, struct kr_log *log);
 /* What an agent says went wrong, and what can be done. */
 void kr_run_tell_agent(struct kr_run_state *run, const struct kr_job *job);
 /* After the command. */

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "session/seatbelt.h"
 #include "session/terminal.h"
 
 /* ---- why a launch failed ---- */
@@ -28,6 +29,15 @@ explain_bwrap(struct kr_run_state *run, const struct kr_session_end *end, struct
 		return -1;
 	kr_fail(err, KR_E_WALL, "bubblewrap ended before the command started");
 	return kr_hint(err, "what it said is above");
+}
+
+static int
+explain_seatbelt(struct kr_run_state *run, const struct kr_session_end *end, struct kr_error *err)
+{
+	if (end->fault_errno)
+		return kr_fail_errno(err, KR_E_WALL, end->fault_errno, "'%s' could not be started", run->host.sandbox_exec);
+	kr_fail(err, KR_E_WALL, "'%s' ended before the command started", run->host.sandbox_exec);
+	return kr_hint(err, "what it said is above; 'kraft admin doctor' tells what it needs");
 }
 
 /* What the CLI said is in the log, and on stderr unless it is a short run. */
@@ -67,6 +77,8 @@ explain_fault(struct kr_run_state *run, const struct kr_job *job, struct kr_erro
 	case KG_FAULT_FILTER:
 		return kr_fail_errno(
 			err, KR_E_WALL, end->fault_errno, "the kernel does not take kraft's filter inside the container");
+	case KG_FAULT_SEATBELT:
+		return explain_seatbelt(run, end, err);
 	case KG_FAULT_KEYRING:
 		kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot join a new session keyring");
 		if (end->fault_errno == EDQUOT)
@@ -91,6 +103,13 @@ explain_fault(struct kr_run_state *run, const struct kr_job *job, struct kr_erro
 }
 
 /* ---- one launch ---- */
+
+/* Whether kind: os is Seatbelt's here. */
+static bool
+is_macos(const struct kr_run_state *run)
+{
+	return run->host.os == KR_SYSTEM_MACOS && !run->container.is_used;
+}
 
 /* In the session's folder, where no worker ever wrote: git would read a configuration from it. */
 static const char throwaway[] = "home";
@@ -121,8 +140,8 @@ check_members(struct kr_run_state *run, struct kr_error *err)
 	return 0;
 }
 
-static const struct kr_plan *
-make_plan(struct kr_run_state *run, struct kr_job *job, const char *home, struct kr_error *err)
+static struct kr_request *
+make_request(struct kr_run_state *run, struct kr_job *job, const char *home, struct kr_error *err)
 {
 	struct kr_request *request = kr_arena_new(run->arena, struct kr_request);
 
@@ -148,7 +167,7 @@ make_plan(struct kr_run_state *run, struct kr_job *job, const char *home, struct
 		.agent = job->launch ? &job->launch->plan : job->agent,
 		.container = job->container ? &job->container->plan : NULL,
 	};
-	return kr_plan_build(run->arena, &run->host, request, NULL, err);
+	return request;
 }
 
 /* What goes on while the sandbox starts. A failure is the proxy's: without it the init runs nothing, and the session is to
@@ -168,7 +187,7 @@ start_beside(struct kr_run_state *run, struct kr_job *job, struct kr_relay_side 
 	sides[0] = (struct kr_relay_side){ run->changes.running ? run->changes.git.out_fd : -1, kr_changes_take,
 		&run->changes };
 	if (first) {
-		kr_session_sweep(run->host.places.run_dir);
+		kr_session_sweep(run->host.places.run_dir, is_macos(run) ? run->host.guest_dir : NULL);
 		kr_run_container_sweep(run);
 	}
 	return 0;
@@ -273,14 +292,15 @@ tell_open_network(struct kr_log *log)
 	kr_log_add(log, KR_LOG_NOTE, text, sizeof(text) - 1, kr_now_ms());
 }
 
-/* The way out comes first: a session that cannot get it runs nothing (POL-09). A container with an open network has none of
- * kraft's, and nobody to call it by (CHN-11). */
+/* The way out comes first: a session that cannot get it runs nothing (POL-09), and on macOS the plan says where it is. A
+ * container with an open network has none of kraft's, and nobody to call it by (CHN-11). */
 static int
-connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *log, struct kr_error *err)
+open_network(struct kr_run_state *run, struct kr_job *job, const struct kr_request *request, struct kr_error *err)
 {
+	size_t needed;
 	const struct kr_session_network_want want = {
 		.host = &run->host,
-		.hosts = job->plan->hosts,
+		.hosts = kr_plan_hosts(run->arena, request, &needed),
 		.phase = job->phase,
 		.item = run->item.id,
 		.session = job->paths.id,
@@ -292,24 +312,53 @@ connect_and_launch(struct kr_run_state *run, struct kr_job *job, struct kr_log *
 		.branch = run->trees->git.record.branch,
 		.policy = job->is_short_run ? NULL : &run->where.policy,
 		.harness = job->launch ? job->launch->agent->harness : NULL,
+		.is_on_loopback = is_macos(run),
 	};
-	const bool is_open = kr_plan_has_open_network(job->plan->request);
-	int result;
 
-	if (is_open)
-		tell_open_network(log);
-	else if (!job->is_short_run && kr_session_network_open(run->arena, &want, &job->network, err) < 0)
+	if (job->is_short_run || kr_plan_has_open_network(request))
+		return 0;
+	return kr_session_network_open(run->arena, &want, &job->network, err);
+}
+
+/* What is different in a request on macOS. */
+static int
+fill_macos(struct kr_run_state *run, struct kr_job *job, struct kr_request *request, struct kr_error *err)
+{
+	struct kr_plan_macos *macos = kr_arena_new(run->arena, struct kr_plan_macos);
+	const struct kr_egress_door *door = job->network ? kr_session_network_door(job->network) : NULL;
+
+	if (door) {
+		macos->proxy = kr_arena_printf(run->arena, "http://kraft:%s@127.0.0.1:%u", door->token, door->port);
+		macos->proxy_port = door->port;
+	}
+	if (kr_seatbelt_make_tmpdir(run->arena, &run->host, job->paths.id, &macos->tmpdir, err) < 0)
 		return -1;
+	request->macos = macos;
+	request->git = NULL;
+	return 0;
+}
+
+static int
+plan_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_request *request, struct kr_log *log, struct kr_error *err)
+{
+	if (is_macos(run) && fill_macos(run, job, request, err) < 0)
+		return -1;
+	job->plan = kr_plan_build(run->arena, &run->host, request, NULL, err);
+	if (!job->plan)
+		return -1;
+	if (kr_plan_has_open_network(request))
+		tell_open_network(log);
 	KR_FAULT(channel_bound);
-	result = launch_and_follow(run, job, log, err);
-	kr_session_network_close(job->network);
-	return result;
+	return launch_and_follow(run, job, log, err);
 }
 
 static int
 plan_and_launch(
 	struct kr_run_state *run, struct kr_job *job, const char *home, struct kr_log *log, struct kr_error *err)
 {
+	struct kr_request *request;
+	int result;
+
 	if (job->refusal) {
 		*err = *job->refusal;
 		return -1;
@@ -318,8 +367,37 @@ plan_and_launch(
 		return -1;
 	if (job->launch && kr_run_agent_place(run, job->launch, &job->paths, err) < 0)
 		return -1;
-	job->plan = make_plan(run, job, home, err);
-	return job->plan ? connect_and_launch(run, job, log, err) : -1;
+	request = make_request(run, job, home, err);
+	if (!request || open_network(run, job, request, err) < 0)
+		return -1;
+	result = plan_and_follow(run, job, request, log, err);
+	kr_session_network_close(job->network);
+	return result;
+}
+
+/* ---- its end on macOS ---- */
+
+/* A launcher that was killed has ended nothing. */
+static void
+end_for_launcher(struct kr_run_state *run, struct kr_job *job, int folder)
+{
+	struct kr_error err = { 0 };
+
+	if (!job->is_launched || faccessat(folder, KG_EXIT_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return;
+	if (kr_seatbelt_end(run->arena, run->host.guest_dir, run->host.places.run_dir, job->paths.id, job->end.outlived,
+			&job->end.outlived_count, &err) < 0)
+		kr_run_say("%s", err.message);
+}
+
+static void
+end_on_macos(struct kr_run_state *run, struct kr_job *job, int folder, struct kr_log *log)
+{
+	if (!is_macos(run))
+		return;
+	end_for_launcher(run, job, folder);
+	kr_run_note_outlived(run, job, log);
+	(void)kr_tree_remove_at(AT_FDCWD, kr_seatbelt_tmpdir(run->arena, &run->host, job->paths.id)); /* the sweep does it else */
 }
 
 int
@@ -357,6 +435,7 @@ kr_job_run(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
 		return -1;
 	kr_log_init(&log, folder, KR_LOG_LIMIT_BYTES);
 	result = plan_and_launch(run, job, home ? home : run->item.home, &log, err);
+	end_on_macos(run, job, folder, &log);
 	if (result < 0)
 		record_failure(folder, &log, err);
 	else

@@ -210,6 +210,22 @@ kr_run_note_oom(const struct kr_run_state *run, struct kr_job *job)
 		json_pack("{s:I, s:b}", "memory", (json_int_t)memory, "confirmed", job->oom_confirmed));
 }
 
+/* ---- what it left on macOS ---- */
+
+void
+kr_run_note_outlived(const struct kr_run_state *run, const struct kr_job *job, struct kr_log *log)
+{
+	for (size_t i = 0; i < job->end.outlived_count; i++) {
+		const int pid = job->end.outlived[i];
+		char text[96];
+		int n = snprintf(text, sizeof(text), "process %d of the session could not be ended and still runs\n", pid);
+
+		kr_run_say("%.*s", n - 1, text);
+		kr_log_add(log, KR_LOG_NOTE, text, (size_t)n, kr_now_ms());
+		kr_run_record(run, job->paths.id, "sandbox_session_outlived", json_pack("{s:i}", "pid", pid));
+	}
+}
+
 /* ---- what an agent says went wrong ---- */
 
 static const char *const agent_advice[KR_TROUBLE_COUNT] = {

@@ -59,11 +59,12 @@ int kr_session_list(struct kr_arena *arena, const char *run_dir, const char *ite
  * Tidies up after sessions that are over: channel directories that are left go, folders that never got their
  * facts go after a minute, and when there are more than KR_SESSION_KEPT_MOST folders the oldest go, each with its result file, until
  * KR_SESSION_KEPT_LEAST are left.
+ * On macOS, where guest_dir is not NULL, what such a session left running is ended and its TMPDIR goes.
  * Nothing of a session whose host lives is touched, nor of one that is just being made. Best effort: what
  * cannot be removed stays for the next time.
  */
 enum { KR_SESSION_KEPT_MOST = 600, KR_SESSION_KEPT_LEAST = 300 };
-void kr_session_sweep(const char *run_dir);
+void kr_session_sweep(const char *run_dir, const char *guest_dir);
 
 /* True when nobody is at work in the session any more, or there is nothing of it but the directory that its container's client
  * stood in. A session that nothing is known of here is none of ours: false. */

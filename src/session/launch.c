@@ -105,7 +105,7 @@ filter_file(struct kr_error *err)
 	return kr_memory_file("kraft-seccomp", filter, n * sizeof(filter[0]), err);
 }
 
-/* ---- for both kinds ---- */
+/* ---- for all kinds ---- */
 
 int
 kr_launch_open_sources(struct kr_launch *launch, const char **empty, struct kr_error *err)
@@ -133,8 +133,9 @@ prepare(struct kr_launch *launch, const struct kr_launch_kind *kind, struct kr_e
 	launch->folder = kr_path_open(launch->start->folder, O_RDONLY | O_DIRECTORY, err);
 	if (launch->folder < 0)
 		return -1;
-	launch->filter = filter_file(err);
-	return launch->filter < 0 ? -1 : kind->prepare(launch, err);
+	if (kind->has_filter && (launch->filter = filter_file(err)) < 0)
+		return -1;
+	return kind->prepare(launch, err);
 }
 
 static int
@@ -180,7 +181,8 @@ compose(struct kr_launch *launch, const struct kr_launch_kind *kind)
 	kind->words(launch);
 	kr_launch_pass(launch, "--folder", launch->folder);
 	kr_launch_pass(launch, "--control", launch->control);
-	kr_launch_pass(launch, "--args", launch->args);
+	if (launch->args >= 0)
+		kr_launch_pass(launch, "--args", launch->args);
 	if (launch->lifeline >= 0)
 		kr_launch_pass(launch, "--lifeline", launch->lifeline);
 	if (launch->verify >= 0)
@@ -208,7 +210,7 @@ start_launcher(struct kr_launch *launch, const struct kr_launch_kind *kind, pid_
 	int failed;
 
 	kr_launch_word(launch, program);
-	kr_launch_word(launch, "launch");
+	kr_launch_word(launch, kind->role);
 	block = environment(launch, start->plan);
 	compose(launch, kind);
 	pass_stream(launch, start->stdin_fd, 0);
@@ -220,11 +222,19 @@ start_launcher(struct kr_launch *launch, const struct kr_launch_kind *kind, pid_
 	return 0;
 }
 
+static const struct kr_launch_kind *
+kind_of(const struct kr_session_start *start)
+{
+	if (start->container)
+		return &kr_launch_container;
+	return start->plan->request->macos ? &kr_launch_seatbelt : &kr_launch_bwrap;
+}
+
 int
 kr_session_launch(struct kr_arena *arena, const struct kr_session_start *start, struct kr_session *out,
 	struct kr_error *err)
 {
-	const struct kr_launch_kind *kind = start->container ? &kr_launch_container : &kr_launch_bwrap;
+	const struct kr_launch_kind *kind = kind_of(start);
 	struct kr_session session = { .control_fd = -1, .lifeline_fd = -1 };
 	struct kr_launch launch;
 	int result;

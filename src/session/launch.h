@@ -1,6 +1,6 @@
 /*
- * What the files of a launch share: launch.c is the way of every launch, launch_bwrap.c and
- * launch_container.c are what each kind of sandbox adds to it.
+ * What the files of a launch share: launch.c is the way of every launch, launch_bwrap.c, launch_container.c and
+ * launch_seatbelt.c are what each kind of sandbox adds to it.
  */
 #ifndef KR_SESSION_LAUNCH_H
 #define KR_SESSION_LAUNCH_H
@@ -29,12 +29,14 @@ struct kr_launch {
 };
 
 struct kr_launch_kind {
+	const char *role; /* of the guest program */
+	bool has_filter;  /* of system calls */
 	/* Finds the program, opens and checks what is shown, fills folder, args, verify and filter. */
 	int (*prepare)(struct kr_launch *launch, struct kr_error *err);
 	/* The launcher's words for it. */
 	void (*words)(struct kr_launch *launch);
 };
-extern const struct kr_launch_kind kr_launch_bwrap, kr_launch_container;
+extern const struct kr_launch_kind kr_launch_bwrap, kr_launch_container, kr_launch_seatbelt;
 
 void kr_launch_word(struct kr_launch *launch, const char *text);
 /* Says a descriptor by its number and lets it through: dup2 onto itself takes close-on-exec off in the child

@@ -61,4 +61,4 @@ words(struct kr_launch *launch)
 			kr_launch_pass(launch, "--pass-fd", launch->opened[i].fd);
 }
 
-const struct kr_launch_kind kr_launch_bwrap = { .prepare = prepare, .words = words };
+const struct kr_launch_kind kr_launch_bwrap = { .role = "launch", .has_filter = true, .prepare = prepare, .words = words };

@@ -91,4 +91,4 @@ words(struct kr_launch *launch)
 	kr_launch_word(launch, launch->socket);
 }
 
-const struct kr_launch_kind kr_launch_container = { .prepare = prepare, .words = words };
+const struct kr_launch_kind kr_launch_container = { .role = "launch", .has_filter = true, .prepare = prepare, .words = words };

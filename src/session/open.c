@@ -163,6 +163,13 @@ open_step(const struct kr_step *step, const char *source, const struct guard *gu
 	return 0;
 }
 
+/* On macOS nothing is bound, so only what there is to compare is opened. */
+static bool
+is_opened(const struct kr_plan *plan, const struct kr_step *step)
+{
+	return !plan->request->macos || step->check == KR_CHECK_PROTECT || step->device || step->inode;
+}
+
 int
 kr_session_open_sources(const struct kr_host *host, const struct kr_plan *plan, const char *empty_path,
 	struct kr_opened *opened, struct kr_error *err)
@@ -177,6 +184,8 @@ kr_session_open_sources(const struct kr_host *host, const struct kr_plan *plan, 
 	for (size_t i = 0; i < plan->step_count && result == 0; i++) {
 		const struct kr_step *step = &plan->steps[i];
 
+		if (!is_opened(plan, step))
+			continue;
 		if (step->kind == KR_STEP_BIND_RO || step->kind == KR_STEP_BIND_RW)
 			result = open_step(step, step->source, guard, &arena, &opened[i], err);
 		else if (step->kind == KR_STEP_MASK)

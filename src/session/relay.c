@@ -556,6 +556,10 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 		memcpy(r->end.left_names + r->left_bytes + sizeof(m->a), &m->b, sizeof(m->b));
 		r->left_bytes += KG_LEFT_PIECE;
 		break;
+	case KG_OUTLIVED:
+		if (r->end.outlived_count < KR_COUNT(r->end.outlived))
+			r->end.outlived[r->end.outlived_count++] = m->a;
+		break;
 	case KG_OOM:
 		r->end.oom_kills = m->a < 1 ? 1 : (unsigned)m->a;
 		break;
@@ -974,8 +978,9 @@ kr_session_exit_status(const struct kr_session_end *end)
 	if (end->signal)
 		return 128 + end->signal;
 	if (!end->started && end->exec_errno)
-		return end->exec_errno == EACCES || end->exec_errno == ENOEXEC ? KG_EXIT_NOT_EXECUTABLE
-																	   : KG_EXIT_NOT_FOUND;
+		return end->exec_errno == EACCES || end->exec_errno == EPERM || end->exec_errno == ENOEXEC
+			? KG_EXIT_NOT_EXECUTABLE
+			: KG_EXIT_NOT_FOUND;
 	if (!end->started)
 		return KG_EXIT_REFUSED;
 	return end->code;

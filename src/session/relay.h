@@ -61,6 +61,8 @@ struct kr_session_end {
 	int wall; /* not started: index in the verify block of a mount that is not what was checked; -1 */
 	unsigned left;      /* processes that still ran when the command had ended, and were ended; as the init says */
 	char left_names[KG_LEFT_BYTES]; /* of the first of them (guest/wire.h): a worker's bytes */
+	int outlived[KG_OUTLIVED_MAX]; /* macOS: processes of the session that did not end, by their numbers */
+	size_t outlived_count;
 	unsigned oom_kills; /* processes that the container's memory limit killed; as the init says */
 	uint64_t out_bytes; /* what the worker wrote */
 	int write_errno;    /* our stdout or stderr took no more, and not because its reader went away; 0: no such

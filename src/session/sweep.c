@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/portable.h"
 #include "session/facts.h"
+#include "session/seatbelt.h"
 
 enum { ID_DIGITS = 16, BEING_MADE_S = 60 };
 
@@ -190,19 +191,36 @@ sweep_nameless(void *context, const char *id)
 		(void)kr_tree_remove_at(fd, id); /* the next sweep tries again */
 }
 
+struct tmpdirs {
+	int fd, sessions_fd;
+	const char *guest_dir, *run_dir;
+};
+
+static void
+sweep_tmpdir(void *context, const char *id)
+{
+	struct tmpdirs *t = context;
+
+	if (is_over(t->sessions_fd, id))
+		kr_seatbelt_sweep(t->fd, t->guest_dir, t->run_dir, id);
+}
+
 void
-kr_session_sweep(const char *run_dir)
+kr_session_sweep(const char *run_dir, const char *guest_dir)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	kr_auto_fd int sessions = open_below(run_dir, "sessions", &arena),
 				   channels = open_below(run_dir, "sn", &arena),
-				   results = open_below(run_dir, "results", &arena);
+				   results = open_below(run_dir, "results", &arena),
+				   tmpdirs = open_below(run_dir, KR_TMPDIRS, &arena);
 	size_t count;
 
 	if (sessions < 0)
 		return;
 	if (channels >= 0)
 		each_id(channels, sweep_channel, &(struct channels){ channels, sessions });
+	if (tmpdirs >= 0 && guest_dir)
+		each_id(tmpdirs, sweep_tmpdir, &(struct tmpdirs){ tmpdirs, sessions, guest_dir, run_dir });
 	count = each_id(sessions, sweep_nameless, &sessions);
 	if (count > KR_SESSION_KEPT_MOST)
 		remove_oldest(sessions, results, count);

@@ -623,12 +623,12 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 	assert_int_equal(mkdirat(f->fd, "sn/0000000000000003", 0700), 0); /* its folder is gone */
 	assert_int_equal(mkdirat(f->fd, "sn/0000000000000004", 0700), 0); /* its session.json is still to come */
 	assert_int_equal(mkdirat(f->fd, "sessions/0000000000000004", 0700), 0);
-	kr_session_sweep(f->path);
+	kr_session_sweep(f->path, NULL);
 	assert_true(
 		is_there(f, "sn", 1) && !is_there(f, "sn", 2) && !is_there(f, "sn", 3) && is_there(f, "sn", 4));
 	assert_true(is_there(f, "sessions", 2) && is_there(f, "sessions", 4));
 	assert_int_equal(utimensat(f->fd, "sessions/0000000000000004", old, 0), 0); /* it never came */
-	kr_session_sweep(f->path);
+	kr_session_sweep(f->path, NULL);
 	assert_false(is_there(f, "sessions", 4) || is_there(f, "sn", 4));
 	for (int i = 1; i <= 2; i++) {
 		char name[64];
@@ -641,7 +641,7 @@ a_sweep_leaves_the_living_and_the_newest(void **state)
 	make_result(f, 1);
 	make_result(f, 2);
 	make_result(f, 1000 + MANY - 1);
-	kr_session_sweep(f->path);
+	kr_session_sweep(f->path, NULL);
 	assert_true(result_is_there(f, 1) && result_is_there(f, 1000 + MANY - 1));
 	assert_false(result_is_there(f, 2));     /* goes with its session */
 	assert_true(is_there(f, "sessions", 1)); /* old, and alive */
