@@ -42,7 +42,8 @@ struct kr_git_run {
 	/* Given its stdout piece by piece, in place of kr_git_finish's `out`; -1 ends the run. NULL: none. */
 	int (*sink)(void *context, const char *bytes, size_t n);
 	void *sink_context;
-	char verb[32];      /* "status", for errors */
+	int64_t until_ms; /* on the monotonic clock: then it is ended; 0: no limit */
+	char verb[32];    /* "status", for errors */
 };
 struct kr_git_where {
 	const char *git_dir;    /* given by GIT_DIR; NULL only for verbs that need no repository */
@@ -54,6 +55,7 @@ struct kr_git_where {
 	bool lives_on;          /* goes on when we are killed: for a short run that would leave a lock file behind */
 	uint64_t memory_bytes;  /* that it may allocate, for what reads a worker's bytes; 0: no limit */
 	unsigned cpu_s;         /* that it may use; 0: no limit */
+	unsigned wall_s;        /* that it may take: what a worker put in its way can hold it for ever; 0: no limit */
 	const char *const *extra_env; /* "NAME=value", NULL-terminated, beside ours; NULL: none */
 	bool pushes; /* a push at the person's word: the repository's pre-push hook runs, and transports are allowed */
 };

@@ -27,6 +27,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -319,6 +320,15 @@ start_child(struct child *child)
 	return pid;
 }
 
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* it has no way to fail */
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 int
 kr_git_start(
 	const struct kr_git_where *where, const char *const argv[], struct kr_git_run *run, struct kr_error *err)
@@ -363,6 +373,8 @@ kr_git_start(
 	}
 	*run =
 		(struct kr_git_run){ .pid = pid, .out_fd = kr_steal_fd(out_read), .err_fd = kr_steal_fd(err_read) };
+	if (where->wall_s)
+		run->until_ms = now_ms() + (int64_t)where->wall_s * 1000;
 	snprintf(run->verb, sizeof(run->verb), "%s", argv[0]);
 	return 0;
 }
@@ -389,6 +401,7 @@ struct gather {
 	struct kr_buf *out; /* NULL: dropped */
 	struct kr_buf *tail; /* the last of what it said */
 	bool show, failed; /* failed: *out is full, or the sink wants no more */
+	bool is_late;      /* it took longer than it may */
 };
 
 /* Takes what is there; closes the descriptor at its end. False when nothing was there. */
@@ -437,6 +450,9 @@ gather(struct gather *g, int *status)
 		struct pollfd fds[] = { { run->out_fd, POLLIN, 0 }, { run->err_fd, POLLIN, 0 } };
 		int ready = poll(fds, KR_COUNT(fds), run->pid ? LOOK_MS : 0);
 
+		g->is_late = run->pid && run->until_ms && now_ms() >= run->until_ms;
+		if (g->is_late)
+			return;
 		if (ready < 0 && errno == EINTR)
 			continue;
 		if (ready <= 0 && (!run->pid || ready < 0))
@@ -497,6 +513,8 @@ judge(const struct gather *g, int status, struct kr_error *err)
 {
 	char why[600];
 
+	if (g->is_late)
+		return kr_fail(err, KR_E_GIT, "git %s was ended: it took too long", g->run->verb);
 	if (g->failed && g->run->sink)
 		return kr_fail(err, KR_E_SYSTEM, "git %s was ended: what it prints could not be passed on", g->run->verb);
 	if (g->failed)
@@ -519,7 +537,7 @@ kr_git_finish(struct kr_git_run *run, struct kr_buf *out, struct kr_error *err)
 	KR_BUG_IF(!run->pid);
 	g.show = run->show_progress && isatty(STDERR_FILENO);
 	gather(&g, &status);
-	if (g.failed)
+	if (g.failed || g.is_late)
 		kr_git_abandon(run);
 	while (run->pid && waitpid(run->pid, &status, 0) < 0)
 		if (errno != EINTR)

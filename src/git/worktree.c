@@ -15,7 +15,11 @@
 #include "base/portable.h"
 #include "base/text.h"
 
-enum { POINTER_BYTES = 8192, INDEX_BYTES_MAX = 1 << 30 };
+enum {
+	POINTER_BYTES = 8192,
+	INDEX_BYTES_MAX = 1 << 30,
+	WALL_S = 300, /* git reads the HEAD of every worktree, and some of them are a worker's (git/shared.h) */
+};
 
 /* ---- worktree ---- */
 
@@ -74,6 +78,7 @@ kr_worktree_add(struct kr_arena *arena, const struct kr_checkout *checkout, cons
 		.work_tree = checkout->root,
 		.work_dir_fd = -1,
 		.hold_fd = hold_fd,
+		.wall_s = WALL_S,
 	};
 	const char *own;
 
@@ -119,7 +124,7 @@ kr_worktree_forget(const char *common, const char *git_dir, const char *path, st
 {
 	/* Twice: also one that is locked. */
 	const char *const argv[] = { "worktree", "remove", "--force", "--force", "--", path, NULL };
-	const struct kr_git_where where = { .git_dir = common, .work_dir_fd = -1 };
+	const struct kr_git_where where = { .git_dir = common, .work_dir_fd = -1, .wall_s = WALL_S };
 	struct stat st;
 
 	if (!kr_worktree_is_linked(git_dir, path))

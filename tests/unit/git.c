@@ -473,6 +473,25 @@ settings_of_a_repository_start_nothing(void **state)
 	}
 }
 
+/* What a worker put in its way: it says nothing, and does not end. */
+static void
+a_run_that_takes_too_long_is_ended(void **state)
+{
+	static const char *const argv[] = { "-c", "alias.x=!echo $$ >pid; sleep 100", "x", NULL };
+	struct place *p = *state;
+	struct kr_checkout c;
+	struct kr_error err = { 0 };
+	struct kr_git_where where = { .wall_s = 1 };
+
+	sh(p, "git init -q r && git -C r commit -qm x --allow-empty");
+	c = find(p, "r");
+	where.git_dir = c.git_dir;
+	where.work_tree = c.root;
+	assert_int_equal(kr_git_run(&where, argv, NULL, &err), -1);
+	assert_string_equal(err.message, "git -c was ended: it took too long");
+	sh(p, "for i in $(seq 100); do kill -0 $(cat r/pid) 2>/dev/null || exit 0; sleep 0.02; done; exit 1");
+}
+
 static void
 a_partial_clone_fetches_nothing(void **state)
 {
@@ -767,6 +786,7 @@ main(void)
 		place_test(errors_carry_gits_reason),
 		place_test(a_helper_that_stays_behind_blocks_nobody),
 		place_test(git_dies_with_us),
+		place_test(a_run_that_takes_too_long_is_ended),
 		place_test(settings_of_a_repository_start_nothing),
 		place_test(a_partial_clone_fetches_nothing),
 		place_test(a_worktree_is_the_commit_and_runs_no_hook),
