@@ -24,6 +24,25 @@ bool kr_refs_need_git(const char *common);
 /* KR_E_UNSUPPORTED naming reftable, for a git that could not read them; `why` is what it said. */
 int kr_refs_not_read(const char *common, const char *why, struct kr_error *err);
 
+/* publish.c, for an item that works in the repository itself (shared.c): how git is run on what a worker wrote; whether a failure
+ * of it may be none another time; the lock under which commits are judged. */
+struct kr_git_where kr_publish_where(const char *git_dir);
+bool kr_publish_is_systems(const struct kr_error *err);
+int kr_publish_lock(struct kr_arena *arena, const struct kr_private *git, struct kr_error *err);
+/* What the branch brings to `tip` that is in no pack yet, as a pack, written where pack_fd stands. */
+int kr_publish_pack(
+	struct kr_arena *arena, const struct kr_private *git, const char *tip, int pack_fd, struct kr_error *err);
+/* KR_E_REFUSED naming the other worktree that has the item's branch checked out. */
+int kr_publish_check_free(struct kr_arena *arena, const struct kr_private *git, struct kr_error *err);
+
+/* private.c: kr_private_open, of an item that works in the repository or has a directory of its own. */
+int kr_private_open_as(struct kr_arena *arena, const char *run_dir, const char *item, unsigned tree,
+	const struct kr_checkout *checkout, const char *worktree_git_dir, bool is_in_repository, struct kr_private *out,
+	struct kr_error *err);
+/* private_make.c: the record of what `want` makes, written where it says something new. */
+int kr_private_renew_record(struct kr_arena *arena, struct kr_private *git, const struct kr_checkout *checkout,
+	const struct kr_private_make *want, bool is_in_repository, struct kr_error *err);
+
 /* Object directories that `objects` (resolved) borrows from; resolved, nested ones too, each once, never `objects`. */
 int kr_objects_borrowed(
 	struct kr_arena *arena, const char *objects, struct kr_strs *out, struct kr_error *err);

@@ -12,8 +12,6 @@
 #include "base/path.h"
 #include "base/text.h"
 
-#define COMMIT_S "1200"
-
 static const char script[] =
 	"export GIT_DIR=\"$1\" GIT_WORK_TREE=\"$2\" GIT_EDITOR=false GIT_TERMINAL_PROMPT=0\n"
 	"rm -f \"$1/index.lock\" \"$1/HEAD.lock\"\n"
@@ -26,7 +24,7 @@ static const char script[] =
 const char *const *
 kr_leftovers_commit(struct kr_arena *arena, const struct kr_private *git, const char *message)
 {
-	const char *const words[] = { "timeout", "-k", "5", COMMIT_S, "/bin/sh", "-c", script, "sh", git->dir, ".", message };
+	const char *const words[] = { "/bin/sh", "-c", script, "sh", kr_private_git_dir(git), ".", message };
 	struct kr_strs argv = { 0 };
 
 	for (size_t i = 0; i < KR_COUNT(words); i++)

@@ -11,7 +11,7 @@ enum {
 	KR_LEFTOVERS_BYTES = 1 << 20, /* of an answer */
 	KR_LEFTOVERS_SHOWN = 100,     /* paths that an event has */
 	KR_LEFTOVERS_FAILED = 3,      /* exit status: the commit could not be made; git's log says why */
-	KR_LEFTOVERS_TIMED_OUT = 124,
+	KR_LEFTOVERS_S = 1200,        /* that it may take */
 };
 
 /*

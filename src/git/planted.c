@@ -21,8 +21,6 @@
 #include "base/path.h"
 #include "base/text.h"
 
-#define ASK_S "60"
-
 enum {
 	DEPTH_MAX = 256, /* each level holds a descriptor */
 	DIFF_BYTES = 64 << 20,
@@ -223,7 +221,7 @@ const char *const *
 kr_planted_ask(struct kr_arena *arena, const struct kr_private *git, const struct kr_planted *found,
 	const char **stdin_bytes, size_t *stdin_len)
 {
-	const char *const words[] = { "timeout", "-k", "5", ASK_S, "git", kr_arena_printf(arena, "--git-dir=%s", git->dir),
+	const char *const words[] = { "git", kr_arena_printf(arena, "--git-dir=%s", kr_private_git_dir(git)),
 		"--work-tree=.", "check-ignore", "-z", "--stdin" };
 	struct kr_strs argv = { 0 };
 	size_t len = 0;

@@ -21,7 +21,10 @@ enum kr_planted_kind {
 	KR_PLANTED_CLOSED,     /* it cannot be looked into, or lies too deep */
 	KR_PLANTED_LINK,       /* a gitlink that the branch added or moved */
 };
-enum { KR_PLANTED_MAX = 10000 };
+enum {
+	KR_PLANTED_MAX = 10000,
+	KR_PLANTED_ASK_S = 60, /* that git inside may take to answer */
+};
 struct kr_planted_found {
 	enum kr_planted_kind kind;
 	const char *path; /* relative to the worktree; any bytes but NUL */

@@ -211,6 +211,7 @@ parse(struct kr_arena *arena, const json_t *json, struct kr_private_record *out)
 	}
 	if (!parse_oid(json, "noted", true, record.noted))
 		record.noted[0] = '\0'; /* of a kraft that had none */
+	record.is_in_repository = json_is_true(json_object_get(json, "in_repository"));
 	*out = record;
 	return true;
 }
@@ -274,6 +275,8 @@ kr_private_record_write(const struct kr_private *git, struct kr_error *err)
 	json_object_set_new(json, "at", json_string(copy.at));
 	json_object_set_new(json, "synced", json_string(copy.synced));
 	json_object_set_new(json, "noted", json_string(copy.noted));
+	if (copy.is_in_repository)
+		json_object_set_new(json, "in_repository", json_true());
 	text = json_dumps(json, JSON_INDENT(2));
 	KR_BUG_IF(!text);
 	return kr_file_write_at(place_fd, name, text, strlen(text), 0600, err);
@@ -324,18 +327,38 @@ follow_worktree(struct kr_private *git, const char *worktree_git_dir, struct kr_
 	return git->is_made ? kr_private_record_write(git, err) : 0;
 }
 
+const char *
+kr_private_git_dir(const struct kr_private *git)
+{
+	return git->record.is_in_repository ? git->record.worktree_git_dir : git->dir;
+}
+
+/* An item that has had the one kind of git has commits there that are not looked for in the other. */
+static int
+check_kind(int place_fd, const char *item, bool is_in_repository, const struct kr_private *git, struct kr_error *err)
+{
+	struct stat st;
+
+	if (!is_in_repository || fstatat(place_fd, kr_path_basename(git->dir), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	kr_fail(err, KR_E_REFUSED, "item '%s' has a git directory of its own, from sessions in a container", item);
+	return kr_hint(err, "choose another name for this one with --item NAME, or begin anew: 'kraft item remove %s'", item);
+}
+
 /* Does: the state under the lock. A record of another repository is somebody's work that must not be taken
  * for ours. */
 static int
 settle(struct kr_arena *arena, int place_fd, const char *item, const struct kr_checkout *checkout,
-	const char *worktree_git_dir, struct kr_private *git, struct kr_error *err)
+	const char *worktree_git_dir, bool is_in_repository, struct kr_private *git, struct kr_error *err)
 {
 	const char *name = kr_path_basename(git->dir);
 	int found = read_record(arena, place_fd, kr_arena_printf(arena, "%s.json", name), &git->record, err);
 
-	if (found < 0)
+	if (found < 0 || check_kind(place_fd, item, is_in_repository, git, err) < 0)
 		return -1;
-	git->is_made = found && is_whole(arena, place_fd, name, git);
+	git->is_made = found && git->record.is_in_repository == is_in_repository &&
+				   (is_in_repository || is_whole(arena, place_fd, name, git));
+	git->record.is_in_repository = is_in_repository;
 	if (git->is_made && strcmp(git->record.common, checkout->common) != 0) {
 		kr_fail(err, KR_E_REFUSED, "item '%s' belongs to the repository '%s'", item, git->record.common);
 		return kr_hint(err, "choose another name for this one: --item NAME");
@@ -368,9 +391,9 @@ kr_private_name(struct kr_arena *arena, const char *run_dir, const char *item, u
 }
 
 int
-kr_private_open(struct kr_arena *arena, const char *run_dir, const char *item, unsigned tree,
-	const struct kr_checkout *checkout, const char *worktree_git_dir, struct kr_private *out,
-	struct kr_error *err)
+kr_private_open_as(struct kr_arena *arena, const char *run_dir, const char *item, unsigned tree,
+	const struct kr_checkout *checkout, const char *worktree_git_dir, bool is_in_repository,
+	struct kr_private *out, struct kr_error *err)
 {
 	struct kr_private git;
 	kr_auto_fd int place_fd = -1;
@@ -380,12 +403,20 @@ kr_private_open(struct kr_arena *arena, const char *run_dir, const char *item, u
 	place_fd = kr_path_make_dirs(place_of(arena, run_dir), err);
 	if (place_fd < 0 || take_lock(arena, place_fd, item, &git, err) < 0)
 		return -1;
-	if (settle(arena, place_fd, item, checkout, worktree_git_dir, &git, err) < 0) {
+	if (settle(arena, place_fd, item, checkout, worktree_git_dir, is_in_repository, &git, err) < 0) {
 		kr_private_close(&git);
 		return -1;
 	}
 	*out = git;
 	return 0;
+}
+
+int
+kr_private_open(struct kr_arena *arena, const char *run_dir, const char *item, unsigned tree,
+	const struct kr_checkout *checkout, const char *worktree_git_dir, struct kr_private *out,
+	struct kr_error *err)
+{
+	return kr_private_open_as(arena, run_dir, item, tree, checkout, worktree_git_dir, false, out, err);
 }
 
 /* ---- what stands in the way ---- */
@@ -446,7 +477,7 @@ int
 kr_private_obstacles(
 	struct kr_arena *arena, const struct kr_private *git, struct kr_strs *out, struct kr_error *err)
 {
-	kr_auto_fd int dir_fd = kr_path_open(git->dir, O_RDONLY | O_DIRECTORY, err);
+	kr_auto_fd int dir_fd = kr_path_open(kr_private_git_dir(git), O_RDONLY | O_DIRECTORY, err);
 	const char *head;
 	struct stat st;
 
@@ -505,7 +536,7 @@ static int
 remove_all(int place_fd, const char *name, struct kr_error *err)
 {
 	/* The record before the rest: without it what is left is no directory of an item's any more. The lock last. */
-	static const char *const suffixes[] = { ".clean", ".json", ".gitfile", "", ".new", ".old", ".publish", ".lock" };
+	static const char *const suffixes[] = { ".clean", ".json", ".gitfile", "", ".new", ".old", ".index", ".publish", ".lock" };
 	char entry[NAME_BYTES];
 
 	for (size_t i = 0; i < KR_COUNT(suffixes); i++) {

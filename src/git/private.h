@@ -28,6 +28,8 @@ struct kr_private_record {
 	char synced[KR_OID_HEX_MAX + 1]; /* what the branch is in the repository, as far as kraft brought it; "": absent */
 	char noted[KR_OID_HEX_MAX + 1]; /* a tree: what lay in the worktree before the session that changes nothing and has not
 									 * been tidied up after (run/put_back.c); "": none */
+	bool is_in_repository; /* there is no directory: the item works in the repository itself (git/shared.h), and `at` is
+							* where its branch was when it was last judged */
 };
 
 struct kr_private {
@@ -76,6 +78,9 @@ int kr_private_make(struct kr_arena *arena, struct kr_private *git, const struct
 int kr_private_record_read(struct kr_arena *arena, const struct kr_private *git, struct kr_private_record *out,
 	struct kr_error *err);
 int kr_private_record_write(const struct kr_private *git, struct kr_error *err);
+
+/* Where a git inside works: the directory, or else the linked worktree's own. */
+const char *kr_private_git_dir(const struct kr_private *git);
 
 /* From exclusive to shared, for as long as the session runs. */
 int kr_private_share(struct kr_private *git, struct kr_error *err);

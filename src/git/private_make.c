@@ -374,34 +374,46 @@ write_git_file(const struct making *m, struct kr_error *err)
 }
 
 static void
-fill_record(const struct making *m)
+fill_record(struct kr_arena *arena, const struct kr_checkout *checkout, const struct kr_private_make *want,
+	struct kr_private_record *r)
 {
-	struct kr_private_record *r = &m->git->record;
-
-	r->checkout = m->checkout->root;
-	r->common = m->checkout->common;
-	r->branch = kr_arena_dup(m->arena, m->want->branch);
-	snprintf(r->start, sizeof(r->start), "%s", m->want->start);
+	r->checkout = checkout->root;
+	r->common = checkout->common;
+	r->branch = kr_arena_dup(arena, want->branch);
+	snprintf(r->start, sizeof(r->start), "%s", want->start);
 	memcpy(r->at, r->start, sizeof(r->at));
-	snprintf(r->synced, sizeof(r->synced), "%s", m->want->synced);
+	snprintf(r->synced, sizeof(r->synced), "%s", want->synced);
 	r->noted[0] = '\0';
 }
 
 /* Writing the record waits for the disk; one that says the same already is left alone. */
 static int
-renew_record(const struct making *m, struct kr_error *err)
+renew_record(struct kr_arena *arena, const struct kr_private *git, struct kr_error *err)
 {
-	const struct kr_private_record *new = &m->git->record;
+	const struct kr_private_record *new = &git->record;
 	struct kr_private_record written;
 
-	if (kr_private_record_read(m->arena, m->git, &written, NULL) == 0 &&
-		strcmp(written.checkout, new->checkout) == 0 && strcmp(written.common, new->common) == 0 &&
-		strcmp(written.worktree_git_dir, new->worktree_git_dir) == 0 &&
+	if (kr_private_record_read(arena, git, &written, NULL) == 0 && strcmp(written.checkout, new->checkout) == 0 &&
+		strcmp(written.common, new->common) == 0 && strcmp(written.worktree_git_dir, new->worktree_git_dir) == 0 &&
 		strcmp(written.branch, new->branch) == 0 && strcmp(written.start, new->start) == 0 &&
-		strcmp(written.at, new->at) == 0 && strcmp(written.synced, new->synced) == 0 &&
-		!written.noted[0])
+		strcmp(written.at, new->at) == 0 && strcmp(written.synced, new->synced) == 0 && !written.noted[0] &&
+		written.is_in_repository == new->is_in_repository)
 		return 0;
-	return kr_private_record_write(m->git, err);
+	return kr_private_record_write(git, err);
+}
+
+int
+kr_private_renew_record(struct kr_arena *arena, struct kr_private *git, const struct kr_checkout *checkout,
+	const struct kr_private_make *want, bool is_in_repository, struct kr_error *err)
+{
+	const struct kr_private_record before = git->record;
+
+	fill_record(arena, checkout, want, &git->record);
+	git->record.is_in_repository = is_in_repository;
+	if (renew_record(arena, git, err) == 0)
+		return 0;
+	git->record = before;
+	return -1;
 }
 
 static int
@@ -414,8 +426,9 @@ take_place(const struct making *m, struct kr_error *err)
 		return -1;
 	KR_FAULT(private_aside);
 	m->git->is_made = false;
-	fill_record(m);
-	if (write_git_file(m, err) < 0 || renew_record(m, err) < 0 || move(m, ".new", "", err) < 0) {
+	if (write_git_file(m, err) < 0 ||
+		kr_private_renew_record(m->arena, m->git, m->checkout, m->want, false, err) < 0 ||
+		move(m, ".new", "", err) < 0) {
 		m->git->record = before;
 		return -1;
 	}

@@ -21,6 +21,12 @@
  * What cannot move is kept: at refs/kraft/unsynced/<branch>, or beside it when something else is there.
  * Nothing that a worker does moves another ref.
  *
+ * An item that works in the repository itself (git/shared.h) has no private directory: its branch has moved already, and is
+ * judged here by the same steps, without those that move something. What it made are loose objects, which git does not hold
+ * against their names when it reads them. So git on the host packs them, index-pack gives each the name that its bytes have,
+ * and once more nothing may be left over to pack: then all that the branch brought is in packs, where no worker writes, and git
+ * looks there first.
+ *
  * Must not: run git in the private directory; open a file of the worktree (read-tree -i looks at none, and
  * the worktree is not even named to it); believe a count or a size that the pack claims.
  */
@@ -37,6 +43,7 @@
 #include "base/portable.h"
 #include "base/text.h"
 #include "git/internal.h"
+#include "os/sys.h"
 
 #define PACK_BYTES_MAX 8589934592 /* 8 GiB, as index-pack is told too */
 #define PACK_BYTES_WORDS "8589934592"
@@ -49,6 +56,7 @@
 
 enum {
 	CPU_S = 1200,
+	WALL_S = 3600,
 	INDEX_CPU_S = 60,
 	ANSWER_BYTES = 4096,
 	WORKTREES_BYTES = 16 << 20, /* what git says of all of them */
@@ -59,14 +67,15 @@ enum {
 
 /* ---- git, and what its failures mean ---- */
 
-static struct kr_git_where
-repository(const char *git_dir)
+struct kr_git_where
+kr_publish_where(const char *git_dir)
 {
 	return (struct kr_git_where){
 		.git_dir = git_dir,
 		.work_dir_fd = -1,
 		.memory_bytes = MEMORY_BYTES,
 		.cpu_s = CPU_S,
+		.wall_s = WALL_S,
 	};
 }
 
@@ -88,7 +97,7 @@ ask(struct kr_arena *arena, const struct kr_git_where *where, const char *const 
 static int
 run_ref(const char *git_dir, const char *const argv[], struct kr_error *err)
 {
-	struct kr_git_where where = repository(git_dir);
+	struct kr_git_where where = kr_publish_where(git_dir);
 
 	where.lives_on = true;
 	return kr_git_run(&where, argv, NULL, err);
@@ -98,8 +107,8 @@ run_ref(const char *git_dir, const char *const argv[], struct kr_error *err)
  * Whether it may go well another time although the worker's bytes stay the same. git gives the reason in
  * words only; LC_ALL is C. (Out of memory is not here: the limit is ours, and the bytes are what meets it.)
  */
-static bool
-is_the_systems(const struct kr_error *err)
+bool
+kr_publish_is_systems(const struct kr_error *err)
 {
 	static const char *const words[] = {
 		"No space left on device",
@@ -110,6 +119,7 @@ is_the_systems(const struct kr_error *err)
 		"Resource temporarily unavailable",
 		"was ended by signal 9",
 		"was ended by signal 15",
+		"was ended: it took too long",
 	};
 
 	if (err->code != KR_E_GIT)
@@ -131,8 +141,8 @@ pass_on(const struct kr_error *why, struct kr_error *err)
 /* ---- 1: look ---- */
 
 /* An open-file-description lock, as all of an item's. */
-static int
-take_lock(struct kr_arena *arena, const struct kr_private *git, struct kr_error *err)
+int
+kr_publish_lock(struct kr_arena *arena, const struct kr_private *git, struct kr_error *err)
 {
 	const char *path = kr_arena_printf(arena, "%s.publish", git->dir);
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -164,7 +174,7 @@ kr_publish_look(struct kr_arena *arena, struct kr_private *git, char tip[KR_OID_
 	*lock_fd = -1;
 	if (!git->is_made)
 		return 0;
-	lock = take_lock(arena, git, err);
+	lock = kr_publish_lock(arena, git, err);
 	if (lock < 0 || kr_private_record_read(arena, git, &git->record, err) < 0)
 		return -1;
 	dir = kr_path_open(git->dir, O_RDONLY | O_DIRECTORY, err);
@@ -319,7 +329,7 @@ index_pack(const struct take *t, const struct quarantine *q, struct kr_error *er
 {
 	static const char *const argv[] = { "index-pack", "--stdin", "--strict", "--fix-thin",
 		"--max-input-size=" PACK_BYTES_WORDS, NULL };
-	struct kr_git_where where = repository(t->record->common);
+	struct kr_git_where where = kr_publish_where(t->record->common);
 	const char *said;
 
 	where.stdin_fd = t->pack_fd;
@@ -338,7 +348,7 @@ static int
 check_commit(const struct take *t, const struct quarantine *q, struct kr_error *err)
 {
 	const char *const argv[] = { "cat-file", "-t", t->tip, NULL };
-	struct kr_git_where where = repository(t->record->common);
+	struct kr_git_where where = kr_publish_where(t->record->common);
 	const char *type;
 
 	where.extra_env = q->env;
@@ -350,14 +360,68 @@ check_commit(const struct take *t, const struct quarantine *q, struct kr_error *
 	return 0;
 }
 
+/* In the repository the branch itself is one of all refs, and other items' branches are other workers' words. */
 static int
 check_connected(const struct take *t, const struct quarantine *q, struct kr_error *err)
 {
+	const struct kr_private_record *record = t->record;
 	const char *const argv[] = { "rev-list", "--objects", "--quiet", t->tip, "--not", "--all", NULL };
-	struct kr_git_where where = repository(t->record->common);
+	const char *const here[] = { "rev-list", "--objects", "--quiet", t->tip, "--not", record->start, record->at, NULL };
+	struct kr_git_where where = kr_publish_where(record->common);
 
 	where.extra_env = q->env;
-	return kr_git_run(&where, argv, NULL, err);
+	return kr_git_run(&where, record->is_in_repository ? here : argv, NULL, err);
+}
+
+/* Takes the stream. What is reachable from tip and in no pack yet; env: where else objects are, NULL: nowhere. */
+static int
+pack_unpacked(const struct take *t, const char *const *env, int (*sink)(void *context, const char *bytes, size_t n),
+	void *context, struct kr_error *err)
+{
+	static const char *const argv[] = { "pack-objects", "--revs", "--incremental", "--stdout",
+		"--delta-base-offset", "-q", NULL };
+	const char *text = kr_arena_printf(t->arena, "%s\n^%s\n^%s\n", t->tip, t->record->start, t->record->at);
+	kr_auto_fd int in = kr_memory_file("kraft-revisions", text, strlen(text), err);
+	struct kr_git_where where = kr_publish_where(t->record->common);
+	struct kr_git_run run = { 0 };
+
+	where.stdin_fd = in;
+	where.extra_env = env;
+	if (in < 0 || kr_git_start(&where, argv, &run, err) < 0)
+		return -1;
+	run.sink = sink;
+	run.sink_context = context;
+	return kr_git_finish(&run, NULL, err);
+}
+
+struct head {
+	unsigned char bytes[PACK_HEADER];
+	size_t n;
+};
+
+static int
+take_head(void *context, const char *bytes, size_t n)
+{
+	struct head *head = context;
+
+	for (size_t i = 0; i < n && head->n < sizeof(head->bytes); i++)
+		head->bytes[head->n++] = (unsigned char)bytes[i];
+	return 0;
+}
+
+/* A loose object whose bytes are another object's came in under that other name: it itself is still in no pack. */
+static int
+check_all_packed(const struct take *t, const struct quarantine *q, struct kr_error *err)
+{
+	struct head head = { .n = 0 };
+
+	if (!t->record->is_in_repository)
+		return 0;
+	if (pack_unpacked(t, q->env, take_head, &head, err) < 0)
+		return -1;
+	if (head.n == PACK_HEADER && memcmp(head.bytes, "PACK", 4) == 0 && memcmp(head.bytes + 8, "\0\0\0\0", 4) == 0)
+		return 0;
+	return kr_fail(err, KR_E_REFUSED, "an object of its is not what its name says");
 }
 
 static int
@@ -374,7 +438,7 @@ judge_and_take(const struct take *t, struct quarantine *q, struct kr_error *err)
 			return -1;
 	}
 	KR_FAULT(pack_indexed);
-	if (check_commit(t, q, err) < 0 || check_connected(t, q, err) < 0)
+	if (check_commit(t, q, err) < 0 || check_connected(t, q, err) < 0 || check_all_packed(t, q, err) < 0)
 		return -1;
 	return pack ? quarantine_release(t, q, pack, err) : 0;
 }
@@ -422,7 +486,7 @@ static int
 read_tree(const struct new_index *index, const char *oid, struct kr_error *err)
 {
 	const char *const argv[] = { "read-tree", "-i", "--reset", oid, NULL };
-	struct kr_git_where where = repository(index->git_dir);
+	struct kr_git_where where = kr_publish_where(index->git_dir);
 
 	where.index_file = index->path;
 	where.memory_bytes = INDEX_MEMORY_BYTES;
@@ -526,7 +590,7 @@ read_branch(const struct take *t, const char **value, struct kr_error *err)
 {
 	const char *const argv[] = { "for-each-ref", "--count=1", "--format=%(refname) %(objectname) %(symref)",
 		"--", t->ref, NULL };
-	const struct kr_git_where where = repository(t->record->common);
+	const struct kr_git_where where = kr_publish_where(t->record->common);
 	const char *line = ask(t->arena, &where, argv, ANSWER_BYTES, err), *space;
 	size_t n = strlen(t->ref);
 
@@ -562,7 +626,7 @@ static int
 check_nobody_has_it(const struct take *t, struct kr_error *err)
 {
 	static const char *const argv[] = { "worktree", "list", "--porcelain", NULL };
-	const struct kr_git_where where = repository(t->record->common);
+	const struct kr_git_where where = kr_publish_where(t->record->common);
 	const char *text = ask(t->arena, &where, argv, WORKTREES_BYTES, err), *place = "";
 	const char *own = has_worktree(t) ? own_path(t) : "";
 
@@ -637,6 +701,22 @@ move_branch(struct take *t, struct kr_error *err)
 	return 0;
 }
 
+/* Of a branch that is where it should be: what cannot be checked out is none that a person can use. The index is of no use. */
+static int
+check_index(struct kr_arena *arena, const struct take *t, struct kr_error *err)
+{
+	const struct new_index index = {
+		.git_dir = t->record->common,
+		.path = kr_arena_printf(arena, "%s.index", t->directory),
+	};
+	int result;
+
+	drop_index(arena, &index);
+	result = read_tree(&index, t->tip, err);
+	drop_index(arena, &index);
+	return result;
+}
+
 /* ---- take: what could not move ---- */
 
 /* Makes a ref that was not there; one that is at the tip already is as good. */
@@ -684,7 +764,7 @@ static size_t
 count_commits(const struct take *t, const char *from)
 {
 	const char *const argv[] = { "rev-list", "--count", t->tip, "--not", from, NULL };
-	const struct kr_git_where where = repository(t->record->common);
+	const struct kr_git_where where = kr_publish_where(t->record->common);
 	const char *text = ask(t->arena, &where, argv, ANSWER_BYTES, NULL);
 	uint64_t n = 0;
 
@@ -705,7 +785,7 @@ keep(const struct take *t, const struct kr_error *why, struct kr_publish *out, s
 	struct kr_error problem = { 0 };
 	const char *ref = keep_commit(t, &problem);
 
-	if (!ref && is_the_systems(&problem))
+	if (!ref && kr_publish_is_systems(&problem))
 		return pass_on(&problem, err);
 	out->what = ref ? KR_PUBLISHED_KEPT : KR_PUBLISHED_LOST;
 	set_problem(out,
@@ -734,28 +814,27 @@ publish(struct kr_private *git, struct take *t, struct kr_publish *out, struct k
 {
 	struct kr_error why = { 0 };
 
-	if (take_objects(t, &why) < 0) {
-		if (is_the_systems(&why))
+	if (take_objects(t, &why) < 0 || (t->record->is_in_repository && check_index(t->arena, t, &why) < 0)) {
+		if (kr_publish_is_systems(&why))
 			return pass_on(&why, err);
 		out->what = KR_PUBLISHED_LOST;
 		set_problem(out, why.message);
 		return 0;
 	}
 	out->commits = count_commits(t, base_of(t->record));
-	if (move_branch(t, &why) == 0)
+	if (t->record->is_in_repository || move_branch(t, &why) == 0)
 		(void)memcpy(git->record.synced, t->tip, strlen(t->tip) + 1);
-	else if (is_the_systems(&why))
+	else if (kr_publish_is_systems(&why))
 		return pass_on(&why, err);
 	else if (keep(t, &why, out, err) < 0)
 		return -1;
 	return out->what == KR_PUBLISHED_LOST ? 0 : handled(git, t, err);
 }
 
-int
-kr_publish_take(struct kr_arena *arena, struct kr_private *git, const char *tip, int pack_fd,
-	struct kr_publish *out, struct kr_error *err)
+static struct take
+take_of(struct kr_arena *arena, const struct kr_private *git, const char *tip, int pack_fd)
 {
-	struct take t = {
+	return (struct take){
 		.arena = arena,
 		.record = &git->record,
 		.directory = git->dir,
@@ -763,6 +842,13 @@ kr_publish_take(struct kr_arena *arena, struct kr_private *git, const char *tip,
 		.ref = kr_arena_printf(arena, HEADS "%s", git->record.branch),
 		.pack_fd = pack_fd,
 	};
+}
+
+int
+kr_publish_take(struct kr_arena *arena, struct kr_private *git, const char *tip, int pack_fd,
+	struct kr_publish *out, struct kr_error *err)
+{
+	struct take t = take_of(arena, git, tip, pack_fd);
 	struct kr_publish made = { 0 };
 
 	snprintf(made.from, sizeof(made.from), "%s", git->record.synced);
@@ -771,6 +857,42 @@ kr_publish_take(struct kr_arena *arena, struct kr_private *git, const char *tip,
 		return -1;
 	*out = made;
 	return 0;
+}
+
+/* ---- in the repository ---- */
+
+struct packing {
+	int fd;
+	off_t left;
+};
+
+static int
+write_pack(void *context, const char *bytes, size_t n)
+{
+	struct packing *packing = context;
+
+	packing->left -= (off_t)n;
+	return packing->left < 0 ? -1 : kr_write_all(packing->fd, bytes, n, NULL);
+}
+
+int
+kr_publish_pack(
+	struct kr_arena *arena, const struct kr_private *git, const char *tip, int pack_fd, struct kr_error *err)
+{
+	const struct take t = take_of(arena, git, tip, pack_fd);
+	struct packing packing = { pack_fd, (off_t)PACK_BYTES_MAX };
+
+	if (check_tip(&t, err) < 0)
+		return -1;
+	return pack_unpacked(&t, NULL, write_pack, &packing, err);
+}
+
+int
+kr_publish_check_free(struct kr_arena *arena, const struct kr_private *git, struct kr_error *err)
+{
+	const struct take t = take_of(arena, git, "", -1);
+
+	return check_nobody_has_it(&t, err);
 }
 
 /* ---- the base ---- */

@@ -32,6 +32,7 @@ enum kr_published {
 	KR_PUBLISHED_MOVED, /* the branch is at tip */
 	KR_PUBLISHED_KEPT,  /* it could not move; the commit is at refs/kraft/unsynced/<branch>: event sandbox_branch_not_synced */
 	KR_PUBLISHED_LOST,  /* not even that: the pack was refused; the private directory still has it */
+	KR_PUBLISHED_PUT_BACK, /* in the repository (git/shared.h): it held something else, and is again where it was */
 };
 struct kr_publish {
 	enum kr_published what;

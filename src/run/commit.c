@@ -98,7 +98,7 @@ judge(struct kr_run_state *run, const struct kr_job *job)
 {
 	const int status = kr_session_exit_status(&job->end);
 
-	if (status == KR_LEFTOVERS_TIMED_OUT || job->end.signal)
+	if (status == KR_RUN_OUT_OF_TIME || job->end.signal || job->end.is_over_time)
 		return "git inside was ended: it took too long, or was interrupted";
 	return status == 0 ? NULL : kr_run_inside_reason(run, job);
 }
@@ -115,7 +115,9 @@ commit(struct kr_run_state *run, const struct kr_tree *tree, const struct kr_run
 {
 	kr_auto_buf struct kr_buf answer = KR_BUF(KR_LEFTOVERS_BYTES);
 	const struct kr_run_question question = {
-		.argv = kr_leftovers_commit(run->arena, &tree->git, left->message), .cwd = tree->worktree
+		.argv = kr_leftovers_commit(run->arena, &tree->git, left->message),
+		.cwd = tree->worktree,
+		.bound_s = KR_LEFTOVERS_S,
 	};
 	const char *reason = why_not_in(run, tree);
 	struct kr_strs paths = { 0 };

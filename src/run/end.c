@@ -14,7 +14,7 @@ static int
 drop_ignored(struct kr_run_state *run, const struct kr_tree *tree, struct kr_planted *found, struct kr_error *err)
 {
 	kr_auto_buf struct kr_buf answer = { 0 };
-	struct kr_run_question question = { .cwd = tree->worktree };
+	struct kr_run_question question = { .cwd = tree->worktree, .bound_s = KR_PLANTED_ASK_S };
 	struct kr_job job;
 
 	if (!found->n || found->has_more || !tree->git.is_made)
@@ -182,7 +182,7 @@ kr_run_end(struct kr_run_state *run, const struct kr_job *job, bool ran)
 		done->files_stay = !commit(run, job, is_last, could_look ? &planted : NULL);
 		KR_FAULT(leftovers_committed);
 	}
-	done->commits_stay = !kr_run_git_publish(run, job->paths.id);
+	done->commits_stay = !kr_run_git_publish(run, job->paths.id, is_last);
 	if (done->commits_stay)
 		return;
 	/* Only the last one may, and nobody begins meanwhile: whoever does takes the mark away. */

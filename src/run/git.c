@@ -1,5 +1,5 @@
 /*
- * The item's git around its sessions (git/private.h, git/publish.h).
+ * The item's git around its sessions: private (git/private.h, git/publish.h), or on macOS the repository's own (git/shared.h).
  *
  * Before: commits that an interrupted session left are taken out; then the private directory is made anew, so that a
  * worker finds the repository as it is now and nothing of what another one did to refs and configuration. While another
@@ -8,6 +8,7 @@
  *
  * The branch is kraft/<item>. It is made in the person's repository only when there is something to put on it. When it
  * holds commits that the wanted commit does not, they are somebody's work: the next session gets kraft/<item>-2.
+ * In the repository it is there from the first session on, for that is where its commits go.
  */
 #include "run/end.h"
 
@@ -21,12 +22,22 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "git/large.h"
+#include "git/shared.h"
 #include "os/sys.h"
 #include "session/local_files.h"
 #include "store/store.h"
 
-#define EXPORT_S "1200" /* no longer than index-pack may compute over it */
-enum { BRANCHES_MAX = 100, SHOWN = 12 };
+enum {
+	BRANCHES_MAX = 100,
+	SHOWN = 12,
+	EXPORT_S = 1200, /* no longer than index-pack may compute over it */
+};
+
+bool
+kr_run_is_in_repository(const struct kr_run_state *run)
+{
+	return run->host.os == KR_SYSTEM_MACOS && !run->container.is_used;
+}
 
 /* ---- after a session ---- */
 
@@ -36,14 +47,10 @@ export_pack(struct kr_run_state *run, const struct kr_tree *tree, const char *ti
 	const char *text, *const *export = kr_publish_export(run->arena, &tree->git, tip, &text);
 	kr_auto_fd int in = kr_memory_file("kraft-revisions", text, strlen(text), err);
 	struct kr_job job = { .purpose = "publish", .in = in, .out = pack_fd };
-	struct kr_strs argv = { 0 };
 
 	/* A pipe without a writer in a file's place holds git for ever, and what it packs can be made to take days. */
-	for (const char *const *word = (const char *const[]){ "timeout", "-k", "5", EXPORT_S, NULL }; *word; word++)
-		kr_strs_add(run->arena, &argv, *word);
-	for (; *export; export++)
-		kr_strs_add(run->arena, &argv, *export);
-	if (in < 0 || kr_run_inside(run, &job, argv.v, err) < 0)
+	export = kr_run_bounded(run, export, EXPORT_S, &job.limit_ms);
+	if (in < 0 || kr_run_inside(run, &job, export, err) < 0)
 		return -1;
 	if (job.end.write_errno)
 		return kr_fail_errno(err, KR_E_SYSTEM, job.end.write_errno, "cannot write the pack");
@@ -69,8 +76,8 @@ record_not_synced(struct kr_run_state *run, const struct kr_tree *tree, const ch
 		repository ? kr_arena_printf(run->arena, "%s: %s", repository, publish->problem) : publish->problem;
 
 	kr_run_record(run, session, "sandbox_branch_not_synced",
-		json_pack("{s:s*, s:s, s:s, s:s}", "repository", repository, "branch", tree->git.record.branch, "commit",
-			publish->to, "reason", reason));
+		json_pack("{s:s*, s:s, s:s*, s:s}", "repository", repository, "branch", tree->git.record.branch, "commit",
+			*publish->to ? publish->to : NULL, "reason", reason));
 }
 
 static void
@@ -86,6 +93,9 @@ tell_published(const struct kr_run_state *run, const struct kr_tree *tree, const
 	case KR_PUBLISHED_KEPT:
 		kr_run_say("branch '%s'%s was not moved: %s", branch, in, publish->problem);
 		kr_run_say("the commits are kept%s at refs/kraft/unsynced/%s (%.*s)", in, branch, SHOWN, publish->to);
+		return;
+	case KR_PUBLISHED_PUT_BACK:
+		kr_run_say("%s%s", publish->problem, in);
 		return;
 	case KR_PUBLISHED_LOST:
 		kr_run_say("the commits on branch '%s'%s were not taken: %s", branch, in, publish->problem);
@@ -107,6 +117,15 @@ take_large_files(struct kr_run_state *run, const struct kr_tree *tree, struct kr
 	return 0;
 }
 
+static enum kr_published
+note_published(struct kr_run_state *run, const struct kr_tree *tree, const char *session, const struct kr_publish *done)
+{
+	tell_published(run, tree, done);
+	if (done->what != KR_PUBLISHED_MOVED)
+		record_not_synced(run, tree, session, done);
+	return done->what;
+}
+
 static int
 publish(struct kr_run_state *run, struct kr_tree *tree, const char *session, const char *tip, enum kr_published *what,
 	struct kr_error *err)
@@ -119,29 +138,43 @@ publish(struct kr_run_state *run, struct kr_tree *tree, const char *session, con
 	KR_FAULT(pack_out);
 	if (kr_publish_take(run->arena, &tree->git, tip, pack, &done, err) < 0)
 		return -1;
-	tell_published(run, tree, &done);
-	if (done.what != KR_PUBLISHED_MOVED)
-		record_not_synced(run, tree, session, &done);
-	*what = done.what;
+	*what = note_published(run, tree, session, &done);
 	return 0;
+}
+
+/* In the repository the branch has moved already. */
+static int
+judge_branch(struct kr_run_state *run, struct kr_tree *tree, const char *session, bool is_alone, enum kr_published *what,
+	struct kr_error *err)
+{
+	kr_auto_fd int pack = kr_run_data_file(run, err);
+	struct kr_publish done;
+	int found = pack < 0 ? -1 : kr_shared_take(run->arena, &tree->git, is_alone, pack, &done, err);
+
+	if (found > 0)
+		*what = note_published(run, tree, session, &done);
+	return found;
 }
 
 /* 1: there was something to take out, and this became of it. */
 static int
-look_and_publish(struct kr_run_state *run, struct kr_tree *tree, const char *session, enum kr_published *what,
+look_and_publish(struct kr_run_state *run, struct kr_tree *tree, const char *session, bool is_alone, enum kr_published *what,
 	struct kr_error *err)
 {
 	char tip[KR_OID_HEX_MAX + 1];
 	kr_auto_fd int lock = -1;
-	int found = kr_publish_look(run->arena, &tree->git, tip, &lock, err);
+	int found;
 
+	if (tree->git.record.is_in_repository)
+		return judge_branch(run, tree, session, is_alone, what, err);
+	found = kr_publish_look(run->arena, &tree->git, tip, &lock, err);
 	if (found <= 0)
 		return found;
 	return publish(run, tree, session, tip, what, err) < 0 ? -1 : 1;
 }
 
 bool
-kr_run_git_publish(struct kr_run_state *run, const char *session)
+kr_run_git_publish(struct kr_run_state *run, const char *session, bool is_last)
 {
 	bool all_out = true;
 
@@ -149,7 +182,7 @@ kr_run_git_publish(struct kr_run_state *run, const char *session)
 		enum kr_published what;
 		struct kr_error err = { 0 };
 
-		if (look_and_publish(run, &run->trees[i], session, &what, &err) >= 0)
+		if (look_and_publish(run, &run->trees[i], session, is_last, &what, &err) >= 0)
 			continue;
 		kr_run_say("what was committed could not be taken yet, the next run tries again: %s", err.message);
 		all_out = false;
@@ -163,7 +196,7 @@ static int
 take_leftovers(struct kr_run_state *run, struct kr_tree *tree, struct kr_error *err)
 {
 	enum kr_published what;
-	int found = look_and_publish(run, tree, NULL, &what, err);
+	int found = look_and_publish(run, tree, NULL, true, &what, err);
 
 	if (found <= 0)
 		return found < 0 ? kr_wrap(err, "commits that the last session of %s left",
@@ -219,6 +252,41 @@ members_as_excludes(struct kr_run_state *run)
 	return lines;
 }
 
+/* What the walls are to let through. */
+static void
+fill_plan(struct kr_tree *tree)
+{
+	const struct kr_private *git = &tree->git;
+
+	if (git->record.is_in_repository)
+		tree->shared = (struct kr_plan_shared_git){
+			.common = git->record.common,
+			.worktree_git_dir = git->record.worktree_git_dir,
+			.branch = git->record.branch,
+			.borrowed = git->borrowed,
+			.identity = tree->shared.identity,
+		};
+	else
+		tree->plan = (struct kr_plan_git){
+			.dir = git->dir,
+			.git_file = git->git_file,
+			.objects = git->objects,
+			.borrowed = git->borrowed,
+			.lfs = git->lfs,
+		};
+}
+
+static int
+make_git(struct kr_run_state *run, struct kr_tree *tree, const struct kr_private_make *want, bool drops, struct kr_error *err)
+{
+	if (!tree->git.record.is_in_repository)
+		return kr_private_make(run->arena, &tree->git, &tree->checkout, want, err);
+	if (kr_shared_make(run->arena, &tree->git, &tree->checkout, want, drops, err) < 0)
+		return -1;
+	fill_plan(tree);
+	return 0;
+}
+
 static int
 make(struct kr_run_state *run, struct kr_tree *tree, const char *start, struct kr_error *err)
 {
@@ -232,7 +300,7 @@ make(struct kr_run_state *run, struct kr_tree *tree, const char *start, struct k
 		.settings = &tree->settings,
 	};
 
-	if (!want.branch || kr_private_make(run->arena, &tree->git, &tree->checkout, &want, err) < 0)
+	if (!want.branch || make_git(run, tree, &want, false, err) < 0)
 		return -1;
 	if (kr_base_keep(&tree->checkout, run->item.id, start, err) < 0)
 		return -1;
@@ -259,16 +327,10 @@ open_tree(struct kr_run_state *run, struct kr_tree *tree, struct kr_error *err)
 {
 	unsigned number = (unsigned)(tree - run->trees);
 
-	if (kr_private_open(run->arena, run->host.places.run_dir, run->item.id, number, &tree->checkout, tree->git_dir,
-			&tree->git, err) < 0)
+	if ((kr_run_is_in_repository(run) ? kr_shared_open : kr_private_open)(run->arena, run->host.places.run_dir,
+			run->item.id, number, &tree->checkout, tree->git_dir, &tree->git, err) < 0)
 		return -1;
-	tree->plan = (struct kr_plan_git){
-		.dir = tree->git.dir,
-		.git_file = tree->git.git_file,
-		.objects = tree->git.objects,
-		.borrowed = tree->git.borrowed,
-		.lfs = tree->git.lfs,
-	};
+	fill_plan(tree);
 	return 0;
 }
 
@@ -352,6 +414,7 @@ agree_on_identity(struct kr_run_state *run, struct kr_error *err)
 			kr_strs_add(run->arena, &agreed, line);
 	}
 	run->trees->plan.identity = agreed;
+	run->trees->shared.identity = agreed;
 	return 0;
 }
 
@@ -373,12 +436,16 @@ static int
 move_tree(struct kr_run_state *run, struct kr_tree *tree, struct kr_error *err)
 {
 	const struct kr_item *item = &run->item;
-	const char *const argv[] = { "git", kr_arena_printf(run->arena, "--git-dir=%s", tree->git.dir),
-		kr_arena_printf(run->arena, "--work-tree=%s", tree->worktree), "checkout", "-q", "-B",
-		tree->git.record.branch, tree->wanted, "--", NULL };
+	const bool is_in_repository = tree->git.record.is_in_repository;
+	const char *const git_dir = kr_arena_printf(run->arena, "--git-dir=%s", kr_private_git_dir(&tree->git));
+	const char *const work_tree = kr_arena_printf(run->arena, "--work-tree=%s", tree->worktree);
+	const char *const argv[] = { "git", git_dir, work_tree, "checkout", "-q", "-B", tree->git.record.branch, tree->wanted,
+		"--", NULL };
+	/* The branch is somebody's there, also when the next session has another one. */
+	const char *const detached[] = { "git", git_dir, work_tree, "checkout", "-q", "--detach", tree->wanted, "--", NULL };
 	struct kr_job job = { .purpose = "checkout", .in = -1, .out = -1 };
 
-	if (kr_run_inside(run, &job, argv, err) < 0)
+	if (kr_run_inside(run, &job, is_in_repository ? detached : argv, err) < 0)
 		return kr_wrap(err, "cannot move the worktree of %s", kr_tree_words(run->arena, item->id, tree));
 	if (kr_session_exit_status(&job.end) != 0) {
 		kr_fail(err, KR_E_BUSY, "cannot move the worktree of %s to commit %.*s: %s",
@@ -386,7 +453,7 @@ move_tree(struct kr_run_state *run, struct kr_tree *tree, struct kr_error *err)
 		return kr_hint(err, "--keep runs on the worktree as it is, --item NAME in another one; it lies in '%s'",
 			tree->worktree);
 	}
-	return kr_worktree_stands_at(tree->git_dir, tree->wanted, NULL, err);
+	return is_in_repository ? 0 : kr_worktree_stands_at(tree->git_dir, tree->wanted, NULL, err);
 }
 
 static int
@@ -413,30 +480,34 @@ kr_run_git_move(struct kr_run_state *run, struct kr_error *err)
 	return 0;
 }
 
+/* In the repository the branch itself is put back, whatever it holds, and is not another one for that. */
+static int
+drop_to(struct kr_run_state *run, struct kr_tree *tree, const char *recorded, struct kr_error *err)
+{
+	char oid[KR_OID_HEX_MAX + 1];
+	struct kr_private_make want = { .branch = tree->git.record.branch, .start = oid, .synced = "" };
+
+	memcpy(oid, recorded, sizeof(oid));
+	if (tree->git.is_shared)
+		return 0;
+	return tree->git.record.is_in_repository ? make_git(run, tree, &want, true, err) : make(run, tree, oid, err);
+}
+
 int
 kr_run_git_reset(struct kr_run_state *run, struct kr_error *err)
 {
-	for (size_t i = 0; i < run->tree_count; i++) {
-		struct kr_tree *tree = &run->trees[i];
-		char start[KR_OID_HEX_MAX + 1];
-
-		memcpy(start, tree->git.record.start, sizeof(start));
-		if (!tree->git.is_shared && make(run, tree, start, err) < 0)
+	for (size_t i = 0; i < run->tree_count; i++)
+		if (drop_to(run, &run->trees[i], run->trees[i].git.record.start, err) < 0)
 			return -1;
-	}
 	return 0;
 }
 
 int
 kr_run_git_drop(struct kr_run_state *run, struct kr_error *err)
 {
-	for (size_t i = 0; i < run->tree_count; i++) {
-		char at[KR_OID_HEX_MAX + 1];
-
-		memcpy(at, run->trees[i].git.record.at, sizeof(at));
-		if (!run->trees[i].git.is_shared && make(run, &run->trees[i], at, err) < 0)
+	for (size_t i = 0; i < run->tree_count; i++)
+		if (drop_to(run, &run->trees[i], run->trees[i].git.record.at, err) < 0)
 			return -1;
-	}
 	return 0;
 }
 

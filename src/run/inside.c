@@ -28,6 +28,23 @@ kr_run_inside(struct kr_run_state *run, struct kr_job *job, const char *const *a
 	return kr_job_run(run, job, err);
 }
 
+const char *const *
+kr_run_bounded(const struct kr_run_state *run, const char *const *argv, unsigned seconds, int64_t *limit_ms)
+{
+	struct kr_strs words = { 0 };
+
+	if (kr_run_is_in_repository(run)) {
+		*limit_ms = (int64_t)seconds * 1000;
+		return argv;
+	}
+	for (const char *const *word = (const char *const[]){ "timeout", "-k", "5", NULL }; *word; word++)
+		kr_strs_add(run->arena, &words, *word);
+	kr_strs_add(run->arena, &words, kr_arena_printf(run->arena, "%u", seconds));
+	for (; *argv; argv++)
+		kr_strs_add(run->arena, &words, *argv);
+	return words.v;
+}
+
 const char *
 kr_run_inside_reason(struct kr_run_state *run, const struct kr_job *job)
 {
@@ -64,9 +81,13 @@ kr_run_ask_inside(struct kr_run_state *run, const char *purpose, const struct kr
 	struct kr_job *job, struct kr_error *err)
 {
 	kr_auto_fd int answer = kr_run_data_file(run, err), in = -1;
+	const char *const *argv = question->argv;
+	int64_t limit_ms = question->limit_ms;
 
 	if (answer < 0)
 		return -1;
+	if (question->bound_s)
+		argv = kr_run_bounded(run, argv, question->bound_s, &limit_ms);
 	if (question->in)
 		in = kr_memory_file("kraft-question", question->in, question->in_len, err);
 	if (question->in && in < 0)
@@ -77,9 +98,9 @@ kr_run_ask_inside(struct kr_run_state *run, const char *purpose, const struct kr
 		.agent = question->agent,
 		.in = in,
 		.out = answer,
-		.limit_ms = question->limit_ms,
+		.limit_ms = limit_ms,
 		.limit_bytes = out->max };
-	if (kr_run_inside(run, job, question->argv, err) < 0)
+	if (kr_run_inside(run, job, argv, err) < 0)
 		return -1;
 	if (job->end.write_errno)
 		return kr_fail_errno(err, KR_E_SYSTEM, job->end.write_errno, "cannot keep what was printed inside");

@@ -91,13 +91,22 @@ int kr_run_git_drop(struct kr_run_state *run, struct kr_error *err);
 /* From exclusive to shared, before the command runs. */
 int kr_run_git_share(struct kr_run_state *run, struct kr_error *err);
 /* After a session, whatever became of it: its commits into the repositories, and a word about them. False when it is to be
- * tried again. */
-bool kr_run_git_publish(struct kr_run_state *run, const char *session);
+ * tried again. is_last: as kr_private_is_last said. */
+bool kr_run_git_publish(struct kr_run_state *run, const char *session, bool is_last);
+/* Whether the item works in the repository itself (git/shared.h), and not in a private git directory. */
+bool kr_run_is_in_repository(const struct kr_run_state *run);
 void kr_run_git_close(struct kr_run_state *run);
 
 /* inside.c. A short run in the worktree, or where the job's cwd says; its stderr is in the session's log only. The caller
  * has set the job's purpose, in and out. */
 int kr_run_inside(struct kr_run_state *run, struct kr_job *job, const char *const *argv, struct kr_error *err);
+/*
+ * argv so that it ends after some seconds of the command's own, not counting the sandbox's start: `timeout` inside, and
+ * KR_RUN_OUT_OF_TIME is the exit status. macOS has no such program: there the job's limit does it, and end.is_over_time says so.
+ */
+enum { KR_RUN_OUT_OF_TIME = 124 };
+const char *const *kr_run_bounded(
+	const struct kr_run_state *run, const char *const *argv, unsigned seconds, int64_t *limit_ms);
 /* What git complains of: its first "error: " or "fatal: " line, with up to three of the files that it lists below. */
 const char *kr_run_inside_reason(struct kr_run_state *run, const struct kr_job *job);
 /* A nameless file in the run directory: a pack may be large, and /tmp may be memory. */
@@ -109,6 +118,7 @@ struct kr_run_question {
 	const char *in;  /* what it reads; NULL: nothing */
 	size_t in_len;
 	int64_t limit_ms; /* that it may take (end.is_over_time); 0: any time */
+	unsigned bound_s; /* as of kr_run_bounded, in place of limit_ms */
 	const struct kr_plan_agent *agent; /* that is asked, with its variables; NULL: none is */
 };
 /* The same for a short answer (out->max; more is KR_E_LIMIT). Fills job in; how it ended is in there. */

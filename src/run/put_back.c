@@ -12,8 +12,7 @@
 #include "git/leftovers.h"
 #include "run/end.h"
 
-#define TIME_S "1200"
-enum { ANSWER_BYTES = 1 << 20 };
+enum { ANSWER_BYTES = 1 << 20, TIME_S = 1200 };
 
 /* An index of its own: what a person or a worker staged stays as it is. */
 #define BEGIN                                                                                     \
@@ -38,8 +37,8 @@ static int
 ask(struct kr_run_state *run, const struct kr_tree *tree, const char *script, const char *oid, struct kr_buf *answer,
 	struct kr_error *err)
 {
-	const char *const words[] = { "timeout", "-k", "5", TIME_S, "/bin/sh", "-c", script, "sh", tree->git.dir, ".", oid };
-	struct kr_run_question question = { .cwd = tree->worktree };
+	const char *const words[] = { "/bin/sh", "-c", script, "sh", kr_private_git_dir(&tree->git), ".", oid };
+	struct kr_run_question question = { .cwd = tree->worktree, .bound_s = TIME_S };
 	struct kr_strs argv = { 0 };
 	struct kr_job job;
 

@@ -109,5 +109,7 @@ kr_workspace_link(struct kr_tree *trees, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		trees[i].plan.worktree = i ? trees[i].worktree : NULL;
 		trees[i].plan.next = i + 1 < count ? &trees[i + 1].plan : NULL;
+		trees[i].shared.worktree = trees[i].plan.worktree;
+		trees[i].shared.next = i + 1 < count ? &trees[i + 1].shared : NULL;
 	}
 }

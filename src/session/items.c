@@ -57,11 +57,11 @@ is_held(const struct looking *l, const char *id)
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* The branch of the private directory against what kraft knows to have brought over. */
+/* The branch of the private directory, or of the repository, against what kraft knows to have brought over, or to be good. */
 static bool
 is_pending(const char *dir, const struct kr_private_record *record)
 {
-	kr_auto_fd int fd = kr_path_open(dir, O_RDONLY | O_DIRECTORY, NULL);
+	kr_auto_fd int fd = kr_path_open(record->is_in_repository ? record->common : dir, O_RDONLY | O_DIRECTORY, NULL);
 	char tip[KR_OID_HEX_MAX + 1];
 
 	return fd >= 0 && kr_ref_read_hostile(fd, record->branch, tip, NULL) == 1 &&

@@ -25,6 +25,7 @@ struct kr_tree {
 	struct kr_private git;           /* lock_fd is -1 from the start */
 	struct kr_git_settings settings; /* git's configuration, asked for while other things are done */
 	struct kr_plan_git plan;
+	struct kr_plan_shared_git shared; /* in place of plan, for an item that works in the repository itself (MAC-08) */
 };
 
 /* A root before anything is opened. */

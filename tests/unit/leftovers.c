@@ -178,9 +178,9 @@ git_answers_what_is_ignored(void **state)
 	assert_int_equal(kr_write_all(fd, in, n, NULL), 0);
 	while (argv[words])
 		words++;
-	assert_int_equal(words, 10);
-	sh(p, "cd wt && '%s' '%s' '%s' '%s' '%s' '%s' '%s' '%s' '%s' '%s' <../in >../answer", argv[0], argv[1], argv[2], argv[3], argv[4],
-		argv[5], argv[6], argv[7], argv[8], argv[9]);
+	assert_int_equal(words, 6);
+	sh(p, "cd wt && '%s' '%s' '%s' '%s' '%s' '%s' <../in >../answer", argv[0], argv[1], argv[2], argv[3], argv[4],
+		argv[5]);
 	assert_int_equal(kr_file_read_at(AT_FDCWD, below(p, "answer"), &answer, NULL), 0);
 	assert_true(kr_planted_drop_ignored(&found, answer.data, answer.len));
 	assert_string_equal(paths(p, found), " a\nb kept");
