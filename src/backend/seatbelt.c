@@ -22,7 +22,9 @@
 #include "base/path.h"
 #include "base/text.h"
 
-#define READ "file-read* file-map-executable process-exec"
+/* A tree has programs and libraries in it; a single file is looked at. */
+#define READ_TREE "file-read* file-map-executable process-exec"
+#define READ_FILE "file-read*"
 
 enum { PATH_LONGEST = 1000 }; /* the reader of such strings is only known to take 1023 bytes; a Mac's paths are no longer */
 
@@ -222,17 +224,46 @@ rule_at(struct profile *p, const char *answer_and_operations, const struct kr_st
 
 /* ---- steps ---- */
 
-/* The writable tree that holds this path, of the steps before that one; NULL: none. What is in one, the worker can move. */
-static const char *
-writable_above(const struct profile *p, const char *path, size_t before)
+/* Whether a writable tree holds this path: what is in one, the worker can move. */
+static bool
+is_in_writable(const struct profile *p, const char *path)
 {
-	for (size_t i = 0; i < before; i++) {
+	for (size_t i = 0; i < p->plan->step_count; i++) {
 		const struct kr_step *s = &p->plan->steps[i];
 
 		if (s->kind == KR_STEP_BIND_RW && s->reach == KR_REACH_TREE && kr_path_is_within(path, s->path))
-			return s->path;
+			return true;
+	}
+	return false;
+}
+
+/* What the steps before this one say about its place; NULL: nothing, so it is denied. */
+static const struct kr_step *
+said_before(const struct profile *p, size_t index)
+{
+	for (size_t i = index; i-- > 0;) {
+		const struct kr_step *s = &p->plan->steps[i];
+
+		if (s->reach == KR_REACH_TREE && kr_path_is_within(p->plan->steps[index].path, s->path))
+			return s;
 	}
 	return NULL;
+}
+
+static bool
+is_readable_before(const struct profile *p, size_t index)
+{
+	const struct kr_step *before = said_before(p, index);
+
+	return before && before->kind != KR_STEP_MASK;
+}
+
+static bool
+is_writable_before(const struct profile *p, size_t index)
+{
+	const struct kr_step *before = said_before(p, index);
+
+	return before && before->kind == KR_STEP_BIND_RW;
 }
 
 /* In a writable tree what is denied has to be denied under every name that it can have there. */
@@ -240,12 +271,11 @@ static void
 deny_at(struct profile *p, const char *operations, size_t index)
 {
 	const struct kr_step *s = &p->plan->steps[index];
-	const char *writable = writable_above(p, s->path, index);
 
 	rule(p, operations);
 	put_place(p->out, s->path, s->reach);
-	if (writable)
-		put_spellings(p->out, s->path, writable);
+	if (is_writable_before(p, index))
+		put_spellings(p->out, s->path, said_before(p, index)->path);
 	end_rule(p);
 }
 
@@ -264,7 +294,7 @@ rules_objects(struct profile *p, const struct kr_step *step)
 		{ "allow file-write-create", "REGULAR-FILE", "/[0-9a-f][0-9a-f]/[0-9a-f]+$" },
 	};
 
-	rule_at(p, "allow " READ, step);
+	rule_at(p, "allow " READ_FILE, step);
 	for (size_t i = 0; i < KR_COUNT(made); i++) {
 		kr_auto_buf struct kr_buf pattern = KR_BUF(4 * KR_PATH_MAX);
 
@@ -279,13 +309,27 @@ rules_objects(struct profile *p, const struct kr_step *step)
 	}
 }
 
+static void
+rules_read_only(struct profile *p, size_t index)
+{
+	const struct kr_step *s = &p->plan->steps[index];
+
+	if (!is_readable_before(p, index))
+		rule_at(p, s->reach == KR_REACH_TREE ? "allow " READ_TREE : "allow " READ_FILE, s);
+	if (is_writable_before(p, index))
+		deny_at(p, "deny file-write*", index);
+}
+
 /* A single file stays one: whoever reads it on the host, git above all, would follow a link or look into a directory there. */
 static void
-rules_file(struct profile *p, const struct kr_step *step)
+rules_file(struct profile *p, size_t index)
 {
-	rule_at(p, "allow " READ, step);
+	const struct kr_step *s = &p->plan->steps[index];
+
+	if (!is_readable_before(p, index))
+		rule_at(p, "allow " READ_FILE, s);
 	rule(p, "allow file-write* (require-all (vnode-type REGULAR-FILE) (require-any");
-	put_place(p->out, step->path, step->reach);
+	put_place(p->out, s->path, s->reach);
 	kr_buf_adds(p->out, "))");
 	end_rule(p);
 }
@@ -297,21 +341,19 @@ rules_step(struct profile *p, size_t index)
 
 	switch (s->kind) {
 	case KR_STEP_BIND_RO:
-		rule_at(p, "allow " READ, s);
-		if (writable_above(p, s->path, index))
-			deny_at(p, "deny file-write*", index);
+		rules_read_only(p, index);
 		return;
 	case KR_STEP_BIND_RW:
-		if (s->reach == KR_REACH_TREE)
-			rule_at(p, "allow " READ " file-write*", s);
-		else
-			rules_file(p, s);
+		if (s->reach != KR_REACH_TREE)
+			rules_file(p, index);
+		else if (!is_writable_before(p, index))
+			rule_at(p, "allow " READ_TREE " file-write*", s);
 		return;
 	case KR_STEP_ADD:
 		rules_objects(p, s);
 		return;
 	case KR_STEP_MASK:
-		deny_at(p, "deny " READ " file-write*", index);
+		deny_at(p, is_writable_before(p, index) ? "deny " READ_TREE " file-write*" : "deny " READ_TREE, index);
 		return;
 	case KR_STEP_LINK:
 	case KR_STEP_PROC:
@@ -325,8 +367,8 @@ rules_step(struct profile *p, size_t index)
 
 /*
  * A rule is about a path. Who renames a directory on the way to a place takes what is in it out of the rules about that place, or
- * puts something else there (MAC-05 of the security cases). A rename is to Seatbelt that the old name goes. git replaces single
- * files by renaming others over them, so those may go.
+ * puts something else there (MAC-05 of the security cases). A rename is to Seatbelt that the old name goes. What is
+ * denied is so by its own rule; and git replaces single files by renaming others over them, so those may go.
  */
 static void
 rules_stay(struct profile *p)
@@ -335,12 +377,12 @@ rules_stay(struct profile *p)
 
 	for (size_t i = 0; i < p->plan->step_count; i++) {
 		const struct kr_step *s = &p->plan->steps[i];
-		const bool is_replaced = s->kind == KR_STEP_BIND_RW && s->reach == KR_REACH_ALONE;
-		const char *path = is_replaced ? kr_path_dirname(&p->arena, s->path) : s->path;
+		const bool is_tree = s->kind == KR_STEP_BIND_RW && s->reach == KR_REACH_TREE;
+		const char *path = is_tree ? s->path : kr_path_dirname(&p->arena, s->path);
 
 		if (s->kind == KR_STEP_BIND_RW && s->reach == KR_REACH_BESIDE)
-			kr_strs_add(&p->arena, &stay, path);
-		for (; writable_above(p, path, p->plan->step_count); path = kr_path_dirname(&p->arena, path))
+			kr_strs_add(&p->arena, &stay, s->path);
+		for (; is_in_writable(p, path); path = kr_path_dirname(&p->arena, path))
 			if (!kr_strs_has(&stay, path))
 				kr_strs_add(&p->arena, &stay, path);
 	}
