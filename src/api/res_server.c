@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/version.h"
 #include "os/host.h"
 #include "os/timer.h"
@@ -78,7 +79,7 @@ is_password(const char *password, const char *hash)
 	const char *made = crypt_rn(password, hash, data, sizeof(*data));
 	const bool same = made && made[0] != '*' && kr_api_same_secret(made, hash);
 
-	explicit_bzero(data, sizeof(*data));
+	kr_wipe(data, sizeof(*data));
 	free(data);
 	return same;
 }

@@ -17,13 +17,17 @@
  * is a first, and whoever reads the rules has one list. The flags of clone3 lie in memory, where no filter
  * looks; ENOSYS is the answer of an older kernel, on which every libc turns to clone.
  */
-#include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/sched.h>
-#include <linux/seccomp.h>
-
 #include "backend/backend.h"
+
+/* As Linux has them, written out because a renderer compiles on every system; the test holds them against the headers. */
+enum { BPF_LD = 0x00, BPF_W = 0x00, BPF_ABS = 0x20, BPF_JMP = 0x05, BPF_RET = 0x06, BPF_K = 0x00 };
+enum { BPF_JEQ = 0x10, BPF_JGT = 0x20, BPF_JGE = 0x30, BPF_JSET = 0x40 };
+enum { SECCOMP_RET_ERRNO = 0x00050000, SECCOMP_RET_ALLOW = 0x7fff0000 };
+enum { LINUX_EPERM = 1, LINUX_ENOSYS = 38, LINUX_EAFNOSUPPORT = 97 };
+enum { CLONE_NEWNS = 0x00020000, CLONE_NEWCGROUP = 0x02000000, CLONE_NEWUTS = 0x04000000, CLONE_NEWIPC = 0x08000000 };
+enum { CLONE_NEWUSER = 0x10000000, CLONE_NEWPID = 0x20000000, CLONE_NEWNET = 0x40000000 };
+#define AUDIT_ARCH_X86_64 0xc000003eu
+#define AUDIT_ARCH_AARCH64 0xc00000b7u
 
 /* name, number on x86_64, number on aarch64; all EPERM */
 #define REFUSED_CALLS(X)           \
@@ -194,7 +198,7 @@ emit_known(struct program *program, const struct machine *machine)
 	load(program, AT_ARCH);
 	if_equal(program, machine->audit_arch, NEXT);
 	program->out[program->n - 1].jt = 1;
-	answer(program, SECCOMP_RET_ERRNO | ENOSYS);
+	answer(program, SECCOMP_RET_ERRNO | LINUX_ENOSYS);
 	load(program, AT_NUMBER);
 	emit(program, BPF_JMP | BPF_JGT | BPF_K, COMMON_LAST, TO_ENOSYS); /* x32 has bit 30 set */
 	emit(program, BPF_JMP | BPF_JGE | BPF_K, COMMON_FIRST, NEXT);
@@ -208,9 +212,9 @@ emit_answers(struct program *program)
 	here(program, TO_ALLOW);
 	answer(program, SECCOMP_RET_ALLOW);
 	here(program, TO_EPERM);
-	answer(program, SECCOMP_RET_ERRNO | EPERM);
+	answer(program, SECCOMP_RET_ERRNO | LINUX_EPERM);
 	here(program, TO_ENOSYS);
-	answer(program, SECCOMP_RET_ERRNO | ENOSYS);
+	answer(program, SECCOMP_RET_ERRNO | LINUX_ENOSYS);
 }
 
 static void
@@ -234,7 +238,7 @@ emit_arguments(struct program *program)
 	load(program, AT_FIRST_ARGUMENT);
 	for (size_t i = 0; i < KR_COUNT(allowed_families); i++)
 		if_equal(program, allowed_families[i], TO_ALLOW);
-	answer(program, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	answer(program, SECCOMP_RET_ERRNO | LINUX_EAFNOSUPPORT);
 	here(program, TO_UNSHARE);
 	load(program, AT_FIRST_ARGUMENT);
 	if_any(program, UNSHARE_TIME, TO_EPERM);

@@ -108,7 +108,7 @@ kr_close_from(unsigned first)
 		errno = got < 0 ? errno : EMFILE;
 		return -1;
 	}
-	for (int i = 0; i < got / PROC_PIDLISTFD_SIZE; i++)
+	for (size_t i = 0; i < (size_t)got / sizeof(*list); i++)
 		if (list[i].proc_fd >= 0 && (unsigned)list[i].proc_fd >= first)
 			(void)close(list[i].proc_fd);
 	return 0;
@@ -129,6 +129,25 @@ kr_nameless_file(const char *directory)
 	if (fd < 0 || unlink(path) < 0)
 		return -1;
 	return kr_steal_fd(fd);
+}
+
+int
+kr_splice_pipe(int fds[2], size_t bytes)
+{
+	(void)fds;
+	(void)bytes;
+	errno = ENOTSUP;
+	return -1;
+}
+
+ssize_t
+kr_splice(int from, int to, size_t n)
+{
+	(void)from;
+	(void)to;
+	(void)n;
+	errno = ENOTSUP;
+	return -1;
 }
 
 /* ---- what a socket is ---- */

@@ -49,6 +49,21 @@ kr_nameless_file(const char *directory)
 	return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
+int
+kr_splice_pipe(int fds[2], size_t bytes)
+{
+	if (kr_pipe_pair(fds, true) < 0)
+		return -1;
+	(void)fcntl(fds[1], F_SETPIPE_SZ, (int)bytes); /* past the user's share it stays small */
+	return 0;
+}
+
+ssize_t
+kr_splice(int from, int to, size_t n)
+{
+	return splice(from, NULL, to, NULL, n, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
 static bool
 option_is(int fd, int option, int wanted)
 {

@@ -43,6 +43,13 @@ int kr_nameless_file(const char *directory);
 #define KR_O_LOOK (O_RDONLY | O_EVTONLY | O_NONBLOCK | O_NOCTTY)
 #endif
 
+/* ---- from descriptor to descriptor, with nothing copied ---- */
+
+/* A pipe to do it with, of this size if the system likes, that never blocks; -1: here bytes have to be copied (macOS). */
+int kr_splice_pipe(int fds[2], size_t bytes);
+/* As read and write say it; never waits. One of the two is such a pipe's end. */
+ssize_t kr_splice(int from, int to, size_t n);
+
 /* ---- what a socket is ---- */
 
 /* A TCP socket over IPv4, and nothing that is only like one. */

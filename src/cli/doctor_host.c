@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -16,6 +14,7 @@
 #include "base/path.h"
 #include "git/git.h"
 #include "os/host.h"
+#include "os/sys.h"
 #include "server/server.h"
 
 enum { DISK_FAIL_MIB = 100, DISK_WARN_MIB = 2048, GIT_MAJOR = 2, GIT_MINOR = 31 };
@@ -218,30 +217,6 @@ check_sandbox(struct kr_doctor *d)
 		kr_doctor_add_error(d, "sandbox", &err);
 }
 
-static int
-write_line(const char *file, const char *text)
-{
-	kr_auto_fd int fd = open(file, O_WRONLY | O_CLOEXEC);
-
-	return fd < 0 ? -1 : kr_write_all(fd, text, strlen(text), NULL);
-}
-
-/* In a child: what the launcher does before bubblewrap starts. Returns errno. */
-static int
-try_capped_mount(void)
-{
-	char uid[64], gid[64];
-
-	snprintf(uid, sizeof(uid), "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
-	snprintf(gid, sizeof(gid), "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || write_line("/proc/self/setgroups", "deny") < 0 ||
-		write_line("/proc/self/uid_map", uid) < 0 || write_line("/proc/self/gid_map", gid) < 0 ||
-		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-		mount("tmpfs", "/tmp", "tmpfs", MS_NODEV | MS_NOSUID, "mode=1777,size=65536,nr_inodes=16") < 0)
-		return errno ? errno : EIO;
-	return 0;
-}
-
 /* OS-SEC-08: where it cannot, only the size caps hold. */
 static void
 check_inode_caps(struct kr_doctor *d)
@@ -252,7 +227,7 @@ check_inode_caps(struct kr_doctor *d)
 	int status = -1;
 
 	if (child == 0)
-		_exit(try_capped_mount());
+		_exit(kr_try_capped_mount());
 	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
 		kr_doctor_add(d, "inode caps", KR_VERDICT_SKIP, "", "could not be tried");
 		return;

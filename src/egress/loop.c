@@ -13,6 +13,7 @@
 #include "egress/channel.h"
 #include "egress/connection.h"
 #include "egress/kraft_host.h"
+#include "os/timer.h"
 
 enum { EVENTS = 128, SCAN_EVERY_MS = 1000 };
 /* Descriptors besides two for each connection: our own, channels and what rides on them, pipes. */
@@ -56,15 +57,6 @@ kr_egress_written(struct kr_egress *egress)
 }
 
 /* ---- time ---- */
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	KR_BUG_IF(clock_gettime(CLOCK_MONOTONIC_COARSE, &now) < 0);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void
 kr_egress_due(struct kr_egress *egress, int64_t deadline_ms)
@@ -247,11 +239,11 @@ kr_egress_round(struct kr_egress *egress, int most_ms)
 	int n;
 
 	egress->round++;
-	egress->now_ms = now_ms();
+	egress->now_ms = kr_clock_coarse_ms();
 	n = time_out(egress);
 	n = kr_poller_wait(
 		egress->poller_fd, ready, EVENTS, most_ms >= 0 && (n < 0 || n > most_ms) ? most_ms : n);
-	egress->now_ms = now_ms();
+	egress->now_ms = kr_clock_coarse_ms();
 	for (int i = 0; i < n; i++)
 		dispatch(egress, ready[i].tag, ready[i].events);
 	if (egress->now_ms >= egress->scan_ms)

@@ -2,7 +2,7 @@
  * A tunnel copies through the loop's one buffer: read, write, nothing kept. When a read fills the whole
  * buffer there is much to move, and that direction changes to a pipe and splice(2), which copies nothing;
  * when the pipe has run dry it goes back to the pool and copying goes on, because for small amounts a copy
- * costs less than two splices.
+ * costs less than two splices. Where there is no splice (macOS) it is copied all the time.
  *
  * Each call does a bounded number of rounds, so that one tunnel does not keep the others waiting.
  */
@@ -61,9 +61,10 @@ hold(struct kr_side *side, const struct iovec *parts, size_t n, size_t skip)
 static ssize_t
 send_parts(int fd, const struct iovec *parts, size_t n)
 {
-	struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = n };
+	struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts };
 	ssize_t sent;
 
+	message.msg_iovlen = (__typeof__(message.msg_iovlen))n; /* a few; int on macOS */
 	do
 		sent = n == 1 ? send(fd, parts[0].iov_base, parts[0].iov_len, SEND) : sendmsg(fd, &message, SEND);
 	while (sent < 0 && errno == EINTR);
@@ -122,10 +123,9 @@ take_pipe(struct kr_egress *egress, struct kr_side *side)
 		return;
 	if (egress->pipe_n) {
 		*pipe = egress->pipes[--egress->pipe_n];
-	} else if (kr_pipe_pair(fds, true) == 0) {
+	} else if (kr_splice_pipe(fds, KR_PIPE_BYTES) == 0) {
 		*pipe = (struct kr_pipe){ fds[0], fds[1] };
 		egress->pipes_made++;
-		(void)fcntl(fds[1], F_SETPIPE_SZ, KR_PIPE_BYTES); /* past the user's share it stays small */
 	} else {
 		free(kr_steal(pipe));
 	}
@@ -178,8 +178,7 @@ static enum move
 drain_pipe(struct kr_side *from, struct kr_side *to)
 {
 	while (from->piped) {
-		ssize_t put = splice(
-			from->pipe->read_fd, NULL, to->watch.fd, NULL, from->piped, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		ssize_t put = kr_splice(from->pipe->read_fd, to->watch.fd, from->piped);
 
 		if (put < 0 && errno == EINTR)
 			continue;
@@ -193,8 +192,7 @@ drain_pipe(struct kr_side *from, struct kr_side *to)
 static enum move
 through_pipe(struct kr_egress *egress, struct kr_side *from, struct kr_side *to)
 {
-	ssize_t got = splice(
-		from->watch.fd, NULL, from->pipe->write_fd, NULL, KR_PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	ssize_t got = kr_splice(from->watch.fd, from->pipe->write_fd, KR_PIPE_BYTES);
 
 	if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
 		return BROKEN;

@@ -14,7 +14,7 @@
  * and `update-ref` with a ref's lock file); those go on to their end, and can hold a lock of the caller's
  * until then.
  *
- * Started by vfork and not by posix_spawn for that last point alone: posix_spawn cannot set a parent-death
+ * Not started by posix_spawn for that last point alone (os/sys.h, kr_start_program): posix_spawn cannot set a parent-death
  * signal.
  */
 #include "git/git.h"
@@ -29,14 +29,12 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "os/host.h"
+#include "os/sys.h"
 
 enum {
 	STDERR_KEPT = 4096, /* the end of what git said; the reason is in its last lines */
@@ -232,12 +230,9 @@ struct child {
 	const char *program, *directory; /* directory: NULL when directory_fd is set */
 	char *const *argv, *const *env;
 	int directory_fd, in_fd, out_fd, err_fd;
-	int hold_fd; /* 0 or -1: none, and the child dies with us unless it lives_on */
-	bool lives_on;
+	int hold_fd; /* 0 or -1: none */
 	uint64_t memory_bytes;
 	unsigned cpu_s;
-	pid_t parent;
-	volatile int failed; /* written by the child: after vfork memory is shared */
 };
 
 static void
@@ -252,16 +247,6 @@ close_on_exec_above_stdio(void)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static void
-die_with(pid_t parent)
-{
-#ifdef __linux__
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-	if (getppid() != parent)
-		_exit(127); /* it died before the line above */
-}
-
 static int
 limit_to(int resource, rlim_t most)
 {
@@ -274,50 +259,21 @@ limit_to(int resource, rlim_t most)
 	return setrlimit(resource, &(const struct rlimit){ most, most });
 }
 
-/* Only what is async-signal-safe, and no change to any memory but child->failed. */
-__attribute__((noreturn, noinline)) static void
-child_main(struct child *child)
+/* Comes back when it cannot; see kr_start. */
+static int
+become_git(const void *context)
 {
-	struct sigaction plain = { .sa_handler = SIG_DFL };
-	sigset_t none;
+	const struct child *child = context;
 
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &plain, NULL); /* SIGKILL and SIGSTOP say no */
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)setsid();
-	if (child->hold_fd <= 0 && !child->lives_on)
-		die_with(child->parent);
-	if (dup2(child->in_fd, 0) >= 0 && dup2(child->out_fd, 1) >= 0 && dup2(child->err_fd, 2) >= 0 &&
-		limit_to(RLIMIT_DATA, child->memory_bytes) == 0 && limit_to(RLIMIT_CPU, child->cpu_s) == 0 &&
-		(child->directory ? chdir(child->directory) : fchdir(child->directory_fd)) == 0) {
-		close_on_exec_above_stdio();
-		if (child->hold_fd > 0)
-			(void)fcntl(child->hold_fd, F_SETFD, 0);
-		execve(child->program, child->argv, child->env);
-	}
-	child->failed = errno;
-	_exit(127);
-}
-
-/* Every signal stays blocked until the child is another program: a handler of ours must not run on shared
- * memory. */
-static pid_t
-start_child(struct child *child)
-{
-	sigset_t all, before;
-	pid_t pid;
-
-	sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, &before);
-	child->parent = getpid();
-	pid = vfork();
-	if (pid == 0)
-		child_main(child);
-	if (pid < 0)
-		child->failed = errno;
-	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	return pid;
+	if (dup2(child->in_fd, 0) < 0 || dup2(child->out_fd, 1) < 0 || dup2(child->err_fd, 2) < 0 ||
+		limit_to(RLIMIT_DATA, child->memory_bytes) < 0 || limit_to(RLIMIT_CPU, child->cpu_s) < 0 ||
+		(child->directory ? chdir(child->directory) : fchdir(child->directory_fd)) < 0)
+		return errno;
+	close_on_exec_above_stdio();
+	if (child->hold_fd > 0)
+		(void)fcntl(child->hold_fd, F_SETFD, 0);
+	execve(child->program, child->argv, child->env);
+	return errno;
 }
 
 static int64_t
@@ -339,6 +295,7 @@ kr_git_start(
 	struct kr_strs words = { 0 }, env = { 0 };
 	struct child child;
 	pid_t pid;
+	int failed;
 
 	if (!program || kr_pipe(&out_read, &out_write, err) < 0 || kr_pipe(&err_read, &err_write, err) < 0)
 		return -1;
@@ -361,16 +318,15 @@ kr_git_start(
 		.out_fd = out_write,
 		.err_fd = err_write,
 		.hold_fd = where->hold_fd,
-		.lives_on = where->lives_on,
 		.memory_bytes = where->memory_bytes,
 		.cpu_s = where->cpu_s,
 	};
-	pid = start_child(&child);
-	if (child.failed) {
-		if (pid > 0)
-			(void)waitpid(pid, NULL, 0);
-		return kr_fail_errno(err, KR_E_SYSTEM, child.failed, "cannot start '%s'", program);
-	}
+	failed = kr_start_program(&(const struct kr_start){ .become = become_git,
+							  .context = &child,
+							  .ends_with_us = where->hold_fd <= 0 && !where->lives_on },
+		&pid);
+	if (failed)
+		return kr_fail_errno(err, KR_E_SYSTEM, failed, "cannot start '%s'", program);
 	*run =
 		(struct kr_git_run){ .pid = pid, .out_fd = kr_steal_fd(out_read), .err_fd = kr_steal_fd(err_read) };
 	if (where->wall_s)

@@ -5,12 +5,17 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -26,6 +31,63 @@ kr_self_path(struct kr_arena *arena)
 	if (n <= 0 || (size_t)n >= sizeof(path) || path[0] != '/')
 		return NULL;
 	return kr_path_clean(arena, kr_arena_dup_n(arena, path, (size_t)n));
+}
+
+void
+kr_end_with_parent(pid_t parent, int signal)
+{
+	(void)prctl(PR_SET_PDEATHSIG, signal); /* it has no way to fail */
+	if (getppid() != parent)
+		_exit(1); /* it died before the line above */
+}
+
+/* ---- vfork ---- */
+
+struct starting {
+	const struct kr_start *start;
+	pid_t parent;
+	volatile int failed; /* written by the child: after vfork memory is shared */
+};
+
+__attribute__((noreturn, noinline)) static void
+be_child(struct starting *s)
+{
+	struct sigaction plain = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &plain, NULL); /* SIGKILL and SIGSTOP say no */
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)setsid();
+	if (s->start->ends_with_us)
+		kr_end_with_parent(s->parent, SIGKILL);
+	s->failed = s->start->become(s->start->context);
+	_exit(127);
+}
+
+/* Every signal stays blocked until the child is another program: a handler of ours must not run on shared
+ * memory. */
+int
+kr_start_program(const struct kr_start *start, pid_t *pid)
+{
+	struct starting s = { .start = start, .parent = getpid() };
+	sigset_t all, before;
+	pid_t made;
+
+	sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before);
+	made = vfork();
+	if (made == 0)
+		be_child(&s);
+	if (made < 0)
+		s.failed = errno;
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	if (made > 0 && s.failed)
+		(void)waitpid(made, NULL, 0);
+	else if (made > 0)
+		*pid = made;
+	return s.failed;
 }
 
 int
@@ -140,6 +202,29 @@ kr_file_system_type(struct kr_arena *arena, int fd)
 	if (table)
 		(void)fclose(table); /* only read */
 	return type;
+}
+
+static int
+write_line(const char *file, const char *text)
+{
+	kr_auto_fd int fd = open(file, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -1 : kr_write_all(fd, text, strlen(text), NULL);
+}
+
+int
+kr_try_capped_mount(void)
+{
+	char uid[64], gid[64];
+
+	snprintf(uid, sizeof(uid), "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
+	snprintf(gid, sizeof(gid), "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || write_line("/proc/self/setgroups", "deny") < 0 ||
+		write_line("/proc/self/uid_map", uid) < 0 || write_line("/proc/self/gid_map", gid) < 0 ||
+		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("tmpfs", "/tmp", "tmpfs", MS_NODEV | MS_NOSUID, "mode=1777,size=65536,nr_inodes=16") < 0)
+		return errno ? errno : EIO;
+	return 0;
 }
 
 /* ---- whose connection it is ---- */

@@ -1,96 +1,45 @@
 /*
- * A fork, because what is to be parsed is in memory already and the parser is a function. The child's filter
- * is an allow-list; a call that is not on it ends the child. The answer is written to a mapping that both
- * share, and is believed only when the child ended of itself with status 0.
+ * A fork, because what is to be parsed is in memory already and the parser is a function. The child's power is taken away in
+ * powerless_linux.c or powerless_darwin.c. The answer is written to a mapping that both share, and is believed only when the child
+ * ended of itself with status 0.
  */
 #include "os/powerless.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/portable.h"
+#include "os/power.h"
+
 enum { FAILED = 1 };
 
-#if defined(__x86_64__) && defined(__LP64__)
-#define AUDIT_ARCH_HERE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define AUDIT_ARCH_HERE AUDIT_ARCH_AARCH64
-#else
-#error "there is no filter for this machine"
-#endif
-
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, (skip))
-#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-#define ALLOW_CALL(name) UNLESS(SYS_##name, 1), ALLOW
-
-#define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
-#define ALLOW_CALL_ON(name, fd) UNLESS(SYS_##name, 4), LOAD(args[0]), UNLESS(fd, 1), ALLOW, KILL
-
-/* clang-format off */
-#define FILTER(...)                                                                                            \
-	LOAD(arch),                                                                                                \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_HERE, 1, 0),                                                \
-	KILL,                                                                                                      \
-	LOAD(nr),                                                                                                  \
-	ALLOW_CALL(brk),                                                                                           \
-	ALLOW_CALL(munmap),                                                                                        \
-	ALLOW_CALL(mremap),                                                                                        \
-	ALLOW_CALL(futex),                                                                                         \
-	ALLOW_CALL(clock_gettime),                                                                                 \
-	ALLOW_CALL(getrandom), /* a hash table's seed */                                                           \
-	ALLOW_CALL(exit_group),                                                                                    \
-	__VA_ARGS__                                                                                                \
-	UNLESS(SYS_mmap, 5), /* private anonymous memory that is never executed */                                 \
-	LOAD(args[2]),                                                                                             \
-	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, ~(uint32_t)(PROT_READ | PROT_WRITE), 3, 0),                           \
-	LOAD(args[3]),                                                                                             \
-	UNLESS(MAP_PRIVATE | MAP_ANONYMOUS, 1),                                                                    \
-	ALLOW,                                                                                                     \
-	KILL
-static struct sock_filter parse_filter[] = { FILTER() };
-static struct sock_filter pass_filter[] = {
-	FILTER(ALLOW_CALL_ON(read, STDIN_FILENO), ALLOW_CALL_ON(write, STDOUT_FILENO),)
-};
-/* clang-format on */
-
-/* What a kind of child keeps. */
-struct power {
-	struct sock_fprog filter;
+/* What a kind of child may use. */
+static const struct {
 	unsigned first_closed; /* of its descriptors; all that follow too */
 	rlim_t cpu_s, data_bytes;
+} limits[] = {
+	[KR_POWER_PARSE] = { 0, 2, 256 << 20 },
+	[KR_POWER_PASS] = { STDOUT_FILENO + 1, 600, 64 << 20 },
 };
-static const struct power of_parse = { { KR_COUNT(parse_filter), parse_filter }, 0, 2, 256 << 20 };
-static const struct power of_pass = { { KR_COUNT(pass_filter), pass_filter }, STDOUT_FILENO + 1, 600,
-	64 << 20 };
 
 static bool
-set_limit(__rlimit_resource_t what, rlim_t most)
+set_limit(int what, rlim_t most)
 {
 	return setrlimit(what, &(struct rlimit){ most, most }) == 0;
 }
 
-/* The sanitizers' run time makes calls of its own: their builds have the limits, and no filter. */
 static bool
-keep_only(const struct power *power)
+keep_only(enum kr_power power)
 {
-	if (syscall(SYS_close_range, power->first_closed, ~0u, 0u) < 0 || !set_limit(RLIMIT_CORE, 0) ||
-		!set_limit(RLIMIT_CPU, power->cpu_s) ||
-		(!KR_SANITIZED && !set_limit(RLIMIT_DATA, power->data_bytes)) ||
-		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return false;
-	return KR_SANITIZED || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &power->filter, 0, 0) == 0;
+	return kr_close_from(limits[power].first_closed) == 0 && set_limit(RLIMIT_CORE, 0) &&
+		set_limit(RLIMIT_CPU, limits[power].cpu_s) &&
+		(KR_SANITIZED || set_limit(RLIMIT_DATA, limits[power].data_bytes)) && kr_power_drop(power);
 }
 
 static int
@@ -122,7 +71,7 @@ kr_powerless_parse(
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "no memory for the parser's answer");
 	pid = fork();
 	if (pid == 0) {
-		if (!keep_only(&of_parse))
+		if (!keep_only(KR_POWER_PARSE))
 			_exit(FAILED);
 		parse(bytes, n, shared);
 		_exit(0);
@@ -162,7 +111,7 @@ kr_powerless_pass(kr_pass_fn *pass, void *context, int in_fd, int out_fd, pid_t 
 	*pid = fork();
 	if (*pid == 0) {
 		forget_signals();
-		if (!move_streams(in_fd, out_fd) || !keep_only(&of_pass))
+		if (!move_streams(in_fd, out_fd) || !keep_only(KR_POWER_PASS))
 			_exit(FAILED);
 		pass(context);
 		_exit(0);

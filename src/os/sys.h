@@ -15,7 +15,7 @@
 /* The running program's own file, resolved; NULL when the system does not say. */
 const char *kr_self_path(struct kr_arena *arena);
 
-/* A nameless file holding these bytes, at offset 0, close-on-exec; `name` shows up in diagnostics only. */
+/* A nameless file holding these bytes, at offset 0, close-on-exec; `name` shows up in diagnostics only. In memory on Linux. */
 int kr_memory_file(const char *name, const void *bytes, size_t n, struct kr_error *err);
 
 /*
@@ -24,6 +24,25 @@ int kr_memory_file(const char *name, const void *bytes, size_t n, struct kr_erro
  */
 int kr_spawn(const char *path, const posix_spawn_file_actions_t *actions, const char *const argv[],
 	const char *const envp[], pid_t *pid);
+
+/*
+ * The calling process, which goes on as kraft, gets this signal when its parent ends, and ends now when it has already. Called
+ * when what it does not keep is closed: macOS takes a descriptor for it.
+ */
+void kr_end_with_parent(pid_t parent, int signal);
+
+/*
+ * A program started in a session of its own, every signal at its default and none blocked. `become` runs in the child and
+ * executes the program; it makes nothing but async-signal-safe calls, changes no memory, and comes back with errno when it cannot.
+ * Waiting for *pid and kill(-*pid) work whoever that is: where the system sends nobody a signal when a parent ends (macOS), a
+ * process that leads the session, watches over the program and ends as it did. 0, or an errno: then nothing was started.
+ */
+struct kr_start {
+	int (*become)(const void *context);
+	const void *context;
+	bool ends_with_us; /* killed when the thread that called this is */
+};
+int kr_start_program(const struct kr_start *start, pid_t *pid);
 
 /*
  * A program run to its end: exactly this environment, stdin from /dev/null, never through a shell, in a process group of its own;
@@ -45,7 +64,11 @@ int kr_child_run(const struct kr_child *call, struct kr_buf *out, struct kr_buf 
 int kr_capture(const char *path, const char *const argv[], const char *const envp[], struct kr_buf *out,
 	int *status, struct kr_error *err);
 
-/* Another open file description of what fd is open on, not shared with anybody; -1 with errno where that cannot be. */
+/* In a child of its own: what a launcher does before bubblewrap starts. 0, or an errno; ENOTSUP where there is no such thing. */
+int kr_try_capped_mount(void);
+
+/* Another open file description of what fd is open on, not shared with anybody; -1 with errno where that cannot be (macOS: of
+ * all but a terminal). */
 int kr_reopen(int fd, int flags);
 /* The master of a pseudo-terminal, and nothing that is only like one. */
 bool kr_is_terminal_master(int fd);
@@ -63,8 +86,8 @@ const char *kr_boot_id(struct kr_arena *arena);
 
 /*
  * The user whose socket is at the other end of a TCP connection over this machine's loopback: the one open socket that has
- * exactly our pair of addresses the other way round. KR_E_NOT_FOUND when there is none, or it is closing; KR_E_UNSUPPORTED
- * where the system does not say (macOS).
+ * exactly our pair of addresses the other way round. KR_E_NOT_FOUND when there is none, it is closing, or (macOS, which tells a
+ * user of the user's own processes only) it is another user's.
  */
 int kr_peer_uid(int fd, uid_t *out, struct kr_error *err);
 

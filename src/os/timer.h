@@ -1,5 +1,5 @@
 /* A moment as a descriptor: readable from then on, so that a poller (os/poller.h) can wait for it too.
- * timerfd on Linux. */
+ * timerfd on Linux, a kqueue on macOS. */
 #ifndef KR_OS_TIMER_H
 #define KR_OS_TIMER_H
 
@@ -7,6 +7,8 @@
 
 /* Milliseconds of a clock that never goes back; its zero means nothing. */
 int64_t kr_clock_ms(void);
+/* The same, a few of them late, for less than reading it costs. */
+int64_t kr_clock_coarse_ms(void);
 
 /* Close-on-exec; closed by close(2). Never readable until it is set. */
 int kr_timer_open(struct kr_error *err);

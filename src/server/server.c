@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -57,12 +56,12 @@ kr_server_log(const char *fmt, ...)
 static void
 be_a_child(struct server *s)
 {
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* else its time ends it */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigprocmask(SIG_SETMASK, &s->before, NULL);
 	(void)close(s->listener);
 	(void)close(s->signals);
 	(void)close(s->owner); /* it would hold the lock when the server is gone */
+	kr_end_with_parent(getppid(), SIGTERM); /* else its time ends it */
 }
 
 static void

@@ -616,7 +616,7 @@ receive(struct kr_relay *r)
 	struct msghdr header = {
 		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof(ancillary)
 	};
-	ssize_t got = recvmsg(r->control, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t got = kr_socket_receive(r->control, &header);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return errno == EINTR;

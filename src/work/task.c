@@ -9,12 +9,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fault.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "os/sys.h"
 #include "os/timer.h"
 #include "session/facts.h"
@@ -109,7 +109,7 @@ run_here(
 			err.hint);
 }
 
-/* A kraft that is killed takes the task with it: prctl for the process, the lifeline for the sandbox. */
+/* A kraft that is killed takes the task with it: a signal for the process, the lifeline for the sandbox. */
 static void
 be_task(struct kr_work *work, const struct kr_work_task *t, const struct kr_work_launch *launch, int report_fd,
 	pid_t host)
@@ -119,9 +119,7 @@ be_task(struct kr_work *work, const struct kr_work_task *t, const struct kr_work
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* it could not be told otherwise either */
-	if (getppid() != host)
-		_exit(1);
+	kr_end_with_parent(host, SIGTERM);
 	KR_FAULT(task_begun);
 	run_here(work, t, launch, &report);
 	if (kr_write_all(report_fd, &report, sizeof(report), NULL) < 0)
@@ -144,7 +142,7 @@ start(struct kr_work *work, const struct kr_work_task *t, const struct kr_work_l
 	const pid_t host = getpid();
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (kr_pipe_pair(ends, false) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot make a pipe");
 	kr_work_close(work); /* SQLite's locks are a process's, and what it knows of them would be inherited */
 	fflush(NULL);

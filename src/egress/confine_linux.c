@@ -34,6 +34,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/portable.h"
 #include "egress/limits.h"
 
 #if defined(__x86_64__) && defined(__LP64__)
@@ -49,7 +50,7 @@
 enum kr_confine_step
 kr_confine_descriptors(unsigned first)
 {
-	return syscall(SYS_close_range, first, ~0u, 0u) < 0 ? KR_CONFINE_DESCRIPTORS : KR_CONFINE_DONE;
+	return kr_close_from(first) < 0 ? KR_CONFINE_DESCRIPTORS : KR_CONFINE_DONE;
 }
 
 /* Never above the hard limit that kraft was started with. */

@@ -6,13 +6,25 @@
 
 #include "base/base.h"
 
-int64_t
-kr_clock_ms(void)
+static int64_t
+read_clock(clockid_t clock)
 {
 	struct timespec now;
 
-	KR_BUG_IF(clock_gettime(CLOCK_MONOTONIC, &now) < 0);
+	KR_BUG_IF(clock_gettime(clock, &now) < 0);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t
+kr_clock_ms(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t
+kr_clock_coarse_ms(void)
+{
+	return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
 int

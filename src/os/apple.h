@@ -1,0 +1,15 @@
+/* Calls of libSystem whose headers (sandbox.h, sys/ptrace.h) are not in every SDK. */
+#ifndef KR_OS_APPLE_H
+#define KR_OS_APPLE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* profile: a profile's text, or with the flag the name of one of the system's own. For good, and for what is started from here. */
+extern int sandbox_init(const char *profile, uint64_t flags, char **error);
+enum { KR_SANDBOX_NAMED = 1 };
+
+extern int ptrace(int request, pid_t pid, caddr_t address, int data);
+enum { KR_PT_DENY_ATTACH = 31 };
+
+#endif
