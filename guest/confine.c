@@ -51,6 +51,7 @@ static const struct rule rules[] = {
 #endif
 	CALL(ppoll),
 	CALL(recvmsg),
+	CALL(recvfrom),
 	CALL1(sendmsg, 2, MSG_DONTWAIT | MSG_NOSIGNAL), /* MSG_FASTOPEN would connect */
 	CALL(close),
 	CALL(shutdown),

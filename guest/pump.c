@@ -57,6 +57,8 @@ close_end(struct kg_pump_end *end, bool abruptly)
 void
 kg_pump_drop(struct kg_pump *pump, unsigned stream)
 {
+	if (pump->dropping)
+		pump->dropping(pump, stream);
 	close_end(&pump->end[stream], true);
 	kg_mux_close(&pump->mux, stream);
 }
@@ -116,9 +118,13 @@ is_for_later(void)
 static bool
 is_end(const struct kg_pump *pump, unsigned stream, ssize_t n)
 {
+	const bool is_none = n == 0 || (n < 0 && errno == EIO);
+
 	if (pump->mux.is_outside && stream == KG_STREAM_TERMINAL)
 		return false;
-	return n == 0 || (n < 0 && errno == EIO);
+	if (is_none && pump->ended)
+		pump->ended();
+	return is_none && !pump->end[stream].is_broken;
 }
 
 static void

@@ -20,12 +20,16 @@ struct kg_pump {
 	struct kg_pump_end {
 		int fd; /* -1: nothing is behind it (yet, or any more) */
 		bool is_socket, shut;
+		bool is_broken; /* what looks like its end is none that was meant */
 	} end[KG_STREAMS_MAX];
 	int in, out; /* the pipes; -1: ended */
 	unsigned turn; /* who is read first: each gets its turn */
 	/* In place of read(2) and write(2), for a stream that is more than bytes; NULL: none. Results as theirs. */
 	ssize_t (*read_talk)(struct kg_pump *pump, int fd, char *out, size_t most);
 	ssize_t (*write_talk)(struct kg_pump *pump, int fd, const char *bytes, size_t n);
+	/* A descriptor is about to be closed abruptly; one has ended, and whether it is_broken may be known now. NULL: none. */
+	void (*dropping)(struct kg_pump *pump, unsigned stream);
+	void (*ended)(void);
 };
 
 /* Sets both pipes to not block, and the memory up. 0 or errno. */

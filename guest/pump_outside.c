@@ -43,7 +43,12 @@ static struct {
 	bool wants_channel, has_route, no_route; /* the way out was asked for; is there; there is none for now */
 	int channel;
 	int64_t again_at; /* the next wish for it */
-	int waiting[KG_STREAMS_MAX]; /* for kraft-egress; -1 */
+	int waiting[KG_STREAMS_MAX];     /* for kraft-egress; -1 */
+	uint32_t number[KG_STREAMS_MAX]; /* of the connection there; 0: none */
+	uint32_t numbers;
+	bool handed[KG_STREAMS_MAX];     /* it has it */
+	char word[KG_NUMBERED_BYTES];    /* of its words, what came of it */
+	size_t word_bytes;
 } own;
 
 __attribute__((noreturn)) static void
@@ -286,6 +291,20 @@ make_pair(unsigned stream)
 	}
 	kg_pump_attach(&own.pump, stream, pair[0], true);
 	own.waiting[stream] = pair[1];
+	own.number[stream] = ++own.numbers ? own.numbers : ++own.numbers;
+}
+
+/* A plain end of the pair would look to kraft-egress like one that was meant. */
+static void
+tell_reset(struct kg_pump *pump, unsigned stream)
+{
+	char word[KG_NUMBERED_BYTES] = { KG_RESET };
+
+	(void)pump;
+	if (stream < KG_STREAM_FIRST || !own.handed[stream] || own.channel < 0)
+		return;
+	memcpy(word + 1, &own.number[stream], sizeof(own.number[stream]));
+	(void)kg_send_bytes(own.channel, word, sizeof(word), NULL, 0, MSG_DONTWAIT); /* it is told by the end alone, then */
 }
 
 static void
@@ -296,6 +315,8 @@ take_connections(void)
 
 		if (s->open && own.pump.end[i].fd < 0 && !s->closed_due && !s->sent_closed)
 			make_pair(i);
+		if (own.pump.end[i].fd < 0)
+			own.number[i] = own.handed[i] = 0;
 		/* One that ended before anybody took it; or one that nobody will take. */
 		if (own.waiting[i] >= 0 && (own.no_route || own.pump.end[i].fd < 0)) {
 			close(own.waiting[i]);
@@ -309,20 +330,48 @@ lose_channel(void)
 {
 	close(own.channel);
 	own.channel = -1;
+	own.word_bytes = 0;
+	memset(own.handed, 0, sizeof(own.handed));
+}
+
+/* What kraft-egress says was said before the socket that it means ended. */
+static void
+hear_channel(void)
+{
+	for (;;) {
+		ssize_t n = own.channel < 0
+						? 0
+						: recv(own.channel, own.word + own.word_bytes, sizeof(own.word) - own.word_bytes, MSG_DONTWAIT);
+		uint32_t number;
+
+		if (n <= 0) {
+			if (own.channel >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
+				lose_channel();
+			return;
+		}
+		own.word_bytes += (size_t)n;
+		if (own.word_bytes < sizeof(own.word))
+			continue;
+		own.word_bytes = 0;
+		memcpy(&number, own.word + 1, sizeof(number));
+		for (unsigned i = KG_STREAM_FIRST; i < KG_STREAMS_MAX && number; i++)
+			own.pump.end[i].is_broken |= own.number[i] == number;
+	}
 }
 
 /* False: nobody waits any more. */
 static bool
 hand_over(void)
 {
-	const char word = KG_CONNECTION;
+	char word[KG_NUMBERED_BYTES] = { KG_CONNECTION };
 
 	for (unsigned i = KG_STREAM_FIRST; i < KG_STREAMS_MAX && own.channel >= 0; i++) {
 		int failed;
 
 		if (own.waiting[i] < 0)
 			continue;
-		failed = kg_send_bytes(own.channel, &word, 1, &own.waiting[i], 1, MSG_DONTWAIT);
+		memcpy(word + 1, &own.number[i], sizeof(own.number[i]));
+		failed = kg_send_bytes(own.channel, word, sizeof(word), &own.waiting[i], 1, MSG_DONTWAIT);
 		if (failed == EAGAIN)
 			return true;
 		if (failed) {
@@ -331,6 +380,7 @@ hand_over(void)
 		}
 		close(own.waiting[i]);
 		own.waiting[i] = -1;
+		own.handed[i] = true;
 	}
 	return false;
 }
@@ -355,7 +405,7 @@ watch(struct pollfd at[PLACES])
 			talk->events &= ~POLLOUT;
 	}
 	at[AT_HELPER] = (struct pollfd){ own.helper, POLLIN, 0 };
-	at[AT_CHANNEL] = (struct pollfd){ own.channel, channel_is_full ? POLLOUT : 0, 0 };
+	at[AT_CHANNEL] = (struct pollfd){ own.channel, (short)(channel_is_full ? POLLIN | POLLOUT : POLLIN), 0 };
 	at[AT_SIGNALS] = (struct pollfd){ own.signals, POLLIN, 0 };
 	if (!own.wants_channel || own.channel >= 0 || own.asked)
 		return -1;
@@ -401,8 +451,8 @@ handle(const struct pollfd at[PLACES])
 		_exit(KG_EXIT_REFUSED);
 	if (at[AT_HELPER].revents)
 		take_answer();
-	if (own.channel >= 0 && at[AT_CHANNEL].fd == own.channel && (at[AT_CHANNEL].revents & (POLLHUP | POLLERR)))
-		lose_channel();
+	/* First, so that an end which comes after such a word is known for what it is. */
+	hear_channel();
 	if (at[AT_SIGNALS].revents)
 		take_size();
 	if (!kg_pump_handle(&own.pump, at))
@@ -433,6 +483,8 @@ kg_outside_serve(const struct kg_outside *outside)
 		refuse("cannot confine itself", failed);
 	own.pump.read_talk = read_talk;
 	own.pump.write_talk = write_talk;
+	own.pump.dropping = tell_reset;
+	own.pump.ended = hear_channel;
 	for (;;) {
 		int patience = watch(at);
 

@@ -85,7 +85,12 @@ enum {
 	KG_PROXY_PORT = 3128, /* inside, on 127.0.0.1 (OS-LCH-06) */
 	KG_PROOF_PORT = 3129, /* the same, in a short run: see prove.c */
 	KG_HAND_OVER = 'L',
-	KG_CONNECTION = 'C', /* in its place: one connection that was accepted inside, as a connected unix stream socket */
+	/* In its place: a connection that was accepted inside, as a connected unix stream socket, with a number of four
+	 * bytes behind the letter. And the word of either that it ends the one of that number abruptly, which is said before
+	 * the socket ends: such a socket cannot show it. */
+	KG_CONNECTION = 'C',
+	KG_RESET = 'R',
+	KG_NUMBERED_BYTES = 5,
 	KG_TAKEN = 'A',
 };
 

@@ -343,7 +343,8 @@ static void
 verify_block(void **state)
 {
 	static const char block[] = "64768 12 1 /usr\0"
-								"7 18446744073709551615 0 /a b";
+								"7 18446744073709551615 0 /a b\0"
+								"16384 1 3 /vm";
 	const char *at = block, *end = block + sizeof(block);
 	struct kg_verify out;
 
@@ -352,8 +353,10 @@ verify_block(void **state)
 	assert_true(out.device == 64768 && out.inode == 12 && out.read_only);
 	assert_string_equal(out.path, "/usr");
 	assert_int_equal(kg_verify_next(&at, end, &out), 1);
-	assert_true(out.device == 7 && out.inode == UINT64_MAX && !out.read_only);
+	assert_true(out.device == 7 && out.inode == UINT64_MAX && !out.read_only && !out.is_elsewhere);
 	assert_string_equal(out.path, "/a b");
+	assert_int_equal(kg_verify_next(&at, end, &out), 1);
+	assert_true(out.device == 16384 && out.inode == 1 && out.read_only && out.is_elsewhere);
 	assert_int_equal(kg_verify_next(&at, end, &out), 0);
 }
 
