@@ -48,10 +48,10 @@ take_first(struct msghdr *message, int *first)
 }
 
 enum kr_hand_over
-kr_hand_over_read(int channel_fd, int *fd)
+kr_hand_over_read(int channel_fd, int *fd, uint32_t *number)
 {
 	union room room;
-	char bytes[2];
+	char bytes[KG_NUMBERED_BYTES]; /* no more, as two that carry nothing come together */
 	struct iovec part = { bytes, sizeof(bytes) };
 	struct msghdr message = {
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = room.bytes, .msg_controllen = sizeof(room.bytes)
@@ -64,11 +64,16 @@ kr_hand_over_read(int channel_fd, int *fd)
 		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? KR_HAND_OVER_NONE
 																		 : KR_HAND_OVER_BAD;
 	count = take_first(&message, fd);
-	if (got == 1 && count == 1 && !(message.msg_flags & MSG_CTRUNC)) {
-		if (bytes[0] == KG_HAND_OVER)
+	if (count == 1 && !(message.msg_flags & MSG_CTRUNC)) {
+		if (got == 1 && bytes[0] == KG_HAND_OVER)
 			return KR_HAND_OVER_LISTENER;
-		if (bytes[0] == KG_CONNECTION)
+		memcpy(number, bytes + 1, sizeof(*number));
+		if (got == KG_NUMBERED_BYTES && bytes[0] == KG_CONNECTION)
 			return KR_HAND_OVER_CONNECTION;
+	}
+	if (got == KG_NUMBERED_BYTES && bytes[0] == KG_RESET && count == 0 && !(message.msg_flags & MSG_CTRUNC)) {
+		memcpy(number, bytes + 1, sizeof(*number));
+		return KR_HAND_OVER_RESET;
 	}
 	if (*fd >= 0)
 		(void)close(*fd);
@@ -126,6 +131,9 @@ close_channel(struct kr_egress *egress, struct kr_channel *channel)
 		at = &(*at)->next;
 	*at = channel->next;
 	egress->channel_n--;
+	for (size_t i = 0; channel->hands_over && i < KR_CONNECTIONS_MAX; i++)
+		if (egress->connections[i] && egress->connections[i]->channel == channel)
+			egress->connections[i]->channel = NULL;
 	kr_watch_close(egress, &channel->watch);
 	kr_watch_close(egress, &channel->listener);
 	channel->next = egress->dead_channels;
@@ -245,28 +253,62 @@ kr_channels_open_door(struct kr_egress *egress, int fd)
 }
 
 static bool
-take_handed(struct kr_egress *egress, int fd)
+take_handed(struct kr_egress *egress, struct kr_channel *channel, int fd, uint32_t number)
 {
+	struct kr_connection *connection;
+
 	if (!kr_handed_connection_check(fd, egress->uid) || fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
 		(void)close(fd);
 		return false;
 	}
-	kr_connection_accept(egress, fd, 0);
+	channel->hands_over = true;
+	connection = kr_connection_accept(egress, fd, 0);
+	if (connection) {
+		connection->channel = channel;
+		connection->number = number;
+	}
 	return true;
+}
+
+/* One that ended meanwhile has no number any more. */
+static void
+reset_connection(struct kr_egress *egress, const struct kr_channel *channel, uint32_t number)
+{
+	for (size_t i = 0; i < KR_CONNECTIONS_MAX; i++) {
+		struct kr_connection *connection = egress->connections[i];
+
+		if (!connection || connection->channel != channel || connection->number != number)
+			continue;
+		connection->channel = NULL; /* who told it need not be told */
+		kr_connection_end(connection, true);
+		return;
+	}
+}
+
+void
+kr_channel_tell_reset(struct kr_channel *channel, uint32_t number)
+{
+	char bytes[KG_NUMBERED_BYTES] = { KG_RESET };
+
+	memcpy(bytes + 1, &number, sizeof(number));
+	(void)send(channel->watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL); /* it reads, or is gone */
 }
 
 void
 kr_channel_ready(struct kr_egress *egress, struct kr_channel *channel)
 {
+	uint32_t number;
 	int fd = -1;
 
-	switch (kr_hand_over_read(channel->watch.fd, &fd)) {
+	switch (kr_hand_over_read(channel->watch.fd, &fd, &number)) {
 	case KR_HAND_OVER_NONE:
 		break;
 	case KR_HAND_OVER_CONNECTION:
-		channel->hands_over = true;
-		if (!take_handed(egress, fd))
+		if (!take_handed(egress, channel, fd, number))
 			close_channel(egress, channel);
+		break;
+	case KR_HAND_OVER_RESET:
+		reset_connection(egress, channel, number);
 		break;
 	case KR_HAND_OVER_LISTENER:
 		if (!take_listener(egress, channel, fd))

@@ -9,7 +9,8 @@
  * Where the sandbox cannot connect to the host, its listener stays inside, and somebody between us hands over
  * each connection that was accepted on it, as one end of a pair of unix sockets:
  *
- *     it sends    'C', one descriptor, as often as somebody connects
+ *     it sends    'C', a number of four bytes, one descriptor, as often as somebody connects
+ *     both send   'R', that number, before they close one that is to look reset
  *
  * Such a socket may do what an accepted connection may. Anything else closes the channel. What is handed over stays shared with a process inside, which can make it block or
  * take connections from it; that holds up nobody but this session.
@@ -40,10 +41,18 @@ void kr_channels_resume(struct kr_egress *egress);
 void kr_channels_close(struct kr_egress *egress);
 void kr_channel_free_dead(struct kr_egress *egress);
 
-/* One message from a channel: whether it hands over exactly one descriptor and nothing else. *fd is that, or
- * -1; every other descriptor is closed. */
-enum kr_hand_over { KR_HAND_OVER_NONE, KR_HAND_OVER_LISTENER, KR_HAND_OVER_CONNECTION, KR_HAND_OVER_BAD };
-enum kr_hand_over kr_hand_over_read(int channel_fd, int *fd);
+/* One message from a channel: whether it hands over exactly one descriptor and nothing else, or tells a reset.
+ * *fd is that descriptor, or -1; every other one is closed. */
+enum kr_hand_over {
+	KR_HAND_OVER_NONE,
+	KR_HAND_OVER_LISTENER,
+	KR_HAND_OVER_CONNECTION,
+	KR_HAND_OVER_RESET, /* of the connection of that number; no descriptor */
+	KR_HAND_OVER_BAD,
+};
+enum kr_hand_over kr_hand_over_read(int channel_fd, int *fd, uint32_t *number);
+/* The connection of that number is about to end abruptly. */
+void kr_channel_tell_reset(struct kr_channel *channel, uint32_t number);
 /* A TCP socket that listens on 127.0.0.1. */
 bool kr_listener_check(int fd);
 /* A unix stream socket that is connected to this user's. */

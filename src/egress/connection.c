@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "egress/channel.h"
 #include "egress/http.h"
 #include "egress/kraft_host.h"
 #include "egress/pump.h"
@@ -133,7 +134,7 @@ kr_connection_has_place(const struct kr_egress *egress)
 	return egress->free_n && (place_ms == INT64_MAX || place_ms <= egress->now_ms);
 }
 
-void
+struct kr_connection *
 kr_connection_accept(struct kr_egress *egress, int client_fd, uint16_t client_port)
 {
 	struct kr_connection *connection = egress->free_n ? calloc(1, sizeof(*connection)) : NULL;
@@ -141,7 +142,7 @@ kr_connection_accept(struct kr_egress *egress, int client_fd, uint16_t client_po
 
 	if (!connection) {
 		(void)close(client_fd);
-		return;
+		return NULL;
 	}
 	slot = egress->free_slots[--egress->free_n];
 	connection->egress = egress;
@@ -155,7 +156,8 @@ kr_connection_accept(struct kr_egress *egress, int client_fd, uint16_t client_po
 	if (egress->token)
 		is_unknown(connection);
 	if (!kr_watch_set(egress, &connection->client.watch, KR_POLL_IN))
-		kr_connection_end(connection, true);
+		kr_connection_end(connection, true); /* its memory stays until the round is over */
+	return connection;
 }
 
 static void
@@ -163,6 +165,8 @@ close_side(struct kr_connection *connection, struct kr_side *side, bool abruptly
 {
 	const struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
+	if (abruptly && side == &connection->client && side->watch.fd >= 0 && connection->channel)
+		kr_channel_tell_reset(connection->channel, connection->number);
 	if (abruptly && side->watch.fd >= 0)
 		(void)setsockopt(
 			side->watch.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else it is a plain close */

@@ -74,6 +74,8 @@ struct kr_connection {
 	TAILQ_ENTRY(kr_connection) of_strangers;
 	struct kr_http *http;
 	struct kr_worker_call *call; /* from KR_STAGE_CALL until its answer is out */
+	struct kr_channel *channel;  /* that handed it over, while that is open; NULL: none did */
+	uint32_t number;             /* there */
 	struct kr_connection *next;  /* in the list of those that ask, or of the dead */
 };
 
@@ -81,8 +83,8 @@ struct kr_connection {
 bool kr_connection_has_place(const struct kr_egress *egress);
 /* When there will be, where only time makes one; INT64_MAX: it is not time that is waited for. */
 int64_t kr_connection_place_ms(const struct kr_egress *egress);
-/* Takes client_fd. client_port: of one that came over loopback; else 0. */
-void kr_connection_accept(struct kr_egress *egress, int client_fd, uint16_t client_port);
+/* Takes client_fd. client_port: of one that came over loopback; else 0. NULL: there is no place, and it is closed. */
+struct kr_connection *kr_connection_accept(struct kr_egress *egress, int client_fd, uint16_t client_port);
 void kr_connection_ready(struct kr_connection *connection, bool client, unsigned events);
 /* Takes fd (-1: none) and body (NULL: none). False: kraft answered what nobody asked. */
 bool kr_connection_answer(struct kr_egress *egress, const struct kr_answer *answer, int fd, char *body);

@@ -46,11 +46,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t at = 0, n; at + 1 < size; at += n + 1) {
 		enum kr_hand_over got;
 		int listener = -1;
+		uint32_t number;
 
-		n = 1 + (data[at] & 3);
+		n = 1 + (data[at] & 7);
 		n = n < size - at - 1 ? n : size - at - 1;
-		send_piece(pair[0], data + at + 1, n, (data[at] >> 2) % (MOST + 1));
-		got = kr_hand_over_read(pair[1], &listener);
+		send_piece(pair[0], data + at + 1, n, (data[at] >> 3) % (MOST + 1));
+		got = kr_hand_over_read(pair[1], &listener, &number);
 		KR_BUG_IF((got == KR_HAND_OVER_LISTENER || got == KR_HAND_OVER_CONNECTION) != (listener >= 0));
 		if (listener >= 0) {
 			KR_BUG_IF(data[at + 1] != (got == KR_HAND_OVER_LISTENER ? 'L' : 'C'));

@@ -26,6 +26,7 @@
 #include "egress/confine.h"
 #include "egress/control.h"
 #include "egress/token.h"
+#include "guest/wire.h"
 
 #include <cmocka.h>
 
@@ -41,6 +42,10 @@ static struct lab {
 	int channel; /* the init's */
 	int listener;
 	struct sockaddr_in address;
+	bool hands_over; /* clients are pairs of unix sockets, handed over one by one */
+	int handed;      /* the channel for that, from its first client on; -1 */
+	uint32_t number; /* of the newest */
+	uint32_t numbers[4096]; /* by our end's descriptor */
 	pid_t pid;
 } lab;
 
@@ -142,6 +147,7 @@ start(void **state)
 	(void)snprintf(lab.path, sizeof(lab.path), "/tmp/kraft-egress-test-%ld", (long)getpid());
 	memcpy(name.sun_path, lab.path, strlen(lab.path));
 	(void)unlink(lab.path);
+	lab.handed = -1;
 	lab.channels = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(lab.channels, (struct sockaddr *)&name, sizeof(name)), 0);
 	assert_int_equal(listen(lab.channels, 64), 0);
@@ -157,6 +163,7 @@ start(void **state)
 static int
 start_on_loopback(void **state)
 {
+	lab.handed = -1;
 	(void)state;
 	lab.channels = lab.channel = -1;
 	lab.address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -184,6 +191,7 @@ stop(void **state)
 	(void)state;
 	kr_close_p(&lab.channel);
 	kr_close_p(&lab.listener);
+	kr_close_p(&lab.handed);
 	kr_close_p(&lab.channels);
 	if (lab.path[0])
 		(void)unlink(lab.path);
@@ -204,12 +212,44 @@ say(int fd, const char *text)
 	say_bytes(fd, text, strlen(text));
 }
 
+/* As who stands between kraft-egress and a sandbox that cannot connect to the host. */
+static int
+hand_client_over(void)
+{
+	char word[KG_NUMBERED_BYTES] = { KG_CONNECTION };
+	int pair[2];
+
+	if (lab.handed < 0)
+		lab.handed = open_channel();
+	lab.number++;
+	memcpy(word + 1, &lab.number, sizeof(lab.number));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	send_with(lab.handed, word, sizeof(word), &pair[1], 1);
+	(void)close(pair[1]);
+	lab.numbers[pair[0]] = lab.number;
+	return pair[0];
+}
+
+/* Whether its end was told to be an abrupt one. */
+static bool
+was_reset(int fd)
+{
+	char word[KG_NUMBERED_BYTES];
+	bool told = false;
+
+	while (lab.hands_over && lab.handed >= 0 && recv(lab.handed, word, sizeof(word), MSG_DONTWAIT) == sizeof(word))
+		told |= word[0] == KG_RESET && memcmp(word + 1, &lab.numbers[fd], sizeof(lab.numbers[fd])) == 0;
+	return told;
+}
+
 static int
 open_client(void)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = lab.hands_over ? hand_client_over() : socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
+	if (lab.hands_over)
+		return fd;
 	assert_int_equal(connect(fd, (struct sockaddr *)&lab.address, sizeof(lab.address)), 0);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	return fd;
@@ -256,9 +296,11 @@ read_to_end(int fd, char *out, size_t size)
 		assert_true(is_readable(fd, TIMEOUT_MS));
 		some = recv(fd, out + used, size - 1 - used, 0);
 		if (some <= 0) {
+			bool reset = some < 0 || was_reset(fd);
+
 			out[used] = '\0';
 			(void)close(fd);
-			return some == 0;
+			return !reset;
 		}
 		used += (size_t)some;
 	}
@@ -1154,6 +1196,73 @@ only_a_listener_on_loopback_can_be_handed_over(void **state)
 	assert_int_not_equal(lstat(path, &there), 0);
 }
 
+/* A channel on which anything else comes is closed, and what came with it. */
+static void
+only_a_connected_socket_is_a_connection(void **state)
+{
+	static const char word[KG_NUMBERED_BYTES] = "C1234";
+	int stream[2], datagrams[2], tcp = open_client(), channel, server, client;
+	char byte;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, datagrams), 0);
+	int wrong[] = { lab.channels, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), datagrams[0], tcp, lab.listener,
+		open("/dev/null", O_RDONLY | O_CLOEXEC) };
+
+	for (size_t i = 0; i < KR_COUNT(wrong); i++) {
+		channel = open_channel();
+		send_with(channel, word, sizeof(word), &wrong[i], 1);
+		assert_true(is_readable(channel, TIMEOUT_MS));
+		assert_true(recv(channel, &byte, 1, 0) <= 0);
+		(void)close(channel);
+	}
+	for (size_t n = 0; n < 3; n++) { /* no number, a part of one; two descriptors */
+		channel = open_channel();
+		send_with(channel, word, n == 0 ? 1 : n == 1 ? 4 : sizeof(word), stream, n < 2 ? 1 : 2);
+		assert_true(is_readable(channel, TIMEOUT_MS));
+		assert_true(recv(channel, &byte, 1, 0) <= 0);
+		(void)close(channel);
+	}
+	/* The right one is served on the same kind of channel. */
+	lab.hands_over = true;
+	open_tunnel(&client, &server);
+	lab.hands_over = false;
+	say(client, "x");
+	expect(server, "x");
+	(void)close(client);
+	(void)close(server);
+	(void)close(tcp);
+	for (int i = 0; i < 2; i++) {
+		(void)close(stream[i]);
+		(void)close(datagrams[i]);
+	}
+	(void)close(wrong[1]);
+	(void)close(wrong[5]);
+}
+
+static void
+a_reset_of_one_that_was_handed_over_is_passed_on(void **state)
+{
+	char word[KG_NUMBERED_BYTES] = { KG_RESET }, got[64];
+	int client, server, other, far;
+
+	(void)state;
+	open_tunnel(&client, &server);
+	open_tunnel(&other, &far);
+	memcpy(word + 1, &lab.numbers[client], sizeof(lab.number));
+	send_with(lab.handed, word, sizeof(word), NULL, 0);
+	send_with(lab.handed, word, sizeof(word), NULL, 0); /* it is gone: nobody's */
+	assert_true(is_readable(server, TIMEOUT_MS));
+	assert_true(recv(server, got, sizeof(got), 0) <= 0); /* though our end of the pair is open */
+	(void)close(client);
+	(void)close(server);
+	say(other, "on");
+	expect(far, "on");
+	(void)close(other);
+	assert_true(read_to_end(far, got, sizeof(got)));
+}
+
 static void
 channels_are_few(void **state)
 {
@@ -1270,6 +1379,24 @@ an_answer_that_nobody_asked_for_ends_it(void **state)
 
 #define IN_LAB(test) cmocka_unit_test_setup_teardown(test, start, stop)
 #define ON_LOOPBACK(test) cmocka_unit_test_setup_teardown(test, start_on_loopback, stop)
+
+static int
+start_handing_over(void **state)
+{
+	lab.hands_over = true;
+	return start(state);
+}
+
+static int
+stop_handing_over(void **state)
+{
+	int ended = stop(state);
+
+	lab.hands_over = false;
+	return ended;
+}
+#define HANDED(test) \
+	{ "handed over: " #test, test, start_handing_over, stop_handing_over, NULL }
 
 /* ---- calls to kraft ---- */
 
@@ -1941,7 +2068,7 @@ main(void)
 		IN_LAB(HTTP_14_a_slow_client_costs_no_memory),
 		IN_LAB(a_thousand_idle_tunnels_cost_little_and_wake_nobody),
 		IN_LAB(many_ask_at_once_and_are_answered_in_any_order),
-		IN_LAB(only_a_listener_on_loopback_can_be_handed_over), IN_LAB(channels_are_few),
+		IN_LAB(only_a_listener_on_loopback_can_be_handed_over), IN_LAB(only_a_connected_socket_is_a_connection), IN_LAB(channels_are_few),
 		IN_LAB(a_listener_lives_as_long_as_its_channel), IN_LAB(OS_LCH_06_a_new_process_goes_on),
 		IN_LAB(it_is_confined_and_seen_to_be), IN_LAB(an_answer_that_nobody_asked_for_ends_it),
 		IN_LAB(CHAN_13_a_channel_is_of_the_same_user),
@@ -1957,6 +2084,43 @@ main(void)
 		ON_LOOPBACK(MAC_06_nothing_rides_behind_a_407), ON_LOOPBACK(MAC_06_a_flood_without_the_token_takes_no_place),
 		ON_LOOPBACK(MAC_06_a_stranger_has_five_seconds), ON_LOOPBACK(MAC_06_without_a_token_to_compare_it_does_not_serve),
 		ON_LOOPBACK(MAC_06_it_is_confined_on_loopback_too),
+		HANDED(a_tunnel_carries_early_bytes_and_half_closes),
+		HANDED(the_servers_half_close_leaves_the_other_way_open),
+		HANDED(HTTP_09_a_connect_cut_at_every_byte),
+		HANDED(NET_06_a_request_inside_a_tunnel_is_no_request),
+		HANDED(a_reset_is_passed_on),
+		HANDED(a_refusal_is_one_line_that_says_why),
+		HANDED(HTTP_10_a_refused_request_gets_no_100),
+		HANDED(a_client_that_leaves_while_kraft_thinks_costs_nothing),
+		HANDED(HTTP_01_to_15_malformed_requests_are_400_and_go_nowhere),
+		HANDED(HTTP_06_09_a_plain_request_cut_at_every_byte_with_another_behind_it),
+		HANDED(bodies_are_framed_anew),
+		HANDED(an_old_client_gets_no_chunks),
+		HANDED(responses_without_a_body_end_at_their_head),
+		HANDED(HTTP_08_17_responses_that_cannot_be_passed_on_are_502),
+		HANDED(HTTP_04_08_a_response_that_breaks_off_is_not_complete),
+		HANDED(HTTP_03_a_request_with_a_bad_chunk_is_400),
+		HANDED(HTTP_04_a_request_that_breaks_off_is_not_complete),
+		HANDED(HTTP_10_expect_100_continue_is_passed_on),
+		HANDED(a_tunnel_through_the_upstream_proxy),
+		HANDED(a_plain_request_through_the_upstream_proxy),
+		HANDED(much_goes_through_unchanged),
+		HANDED(HTTP_14_a_slow_client_costs_no_memory),
+		HANDED(a_thousand_idle_tunnels_cost_little_and_wake_nobody),
+		HANDED(many_ask_at_once_and_are_answered_in_any_order),
+		HANDED(an_answer_that_nobody_asked_for_ends_it),
+		HANDED(CHN_05_a_call_is_read_here_and_answered_by_kraft),
+		HANDED(CHN_05_a_call_cut_at_every_byte),
+		HANDED(CHAN_02_no_header_crosses),
+		HANDED(CHAN_08_what_is_no_call_is_refused_with_its_route),
+		HANDED(CHAN_07_a_long_route_is_cut),
+		HANDED(CHAN_06_what_is_no_form_is_answered_here),
+		HANDED(CHAN_05_a_large_body_is_counted_and_not_kept),
+		HANDED(CHN_05_a_client_that_expects_a_word_gets_it),
+		HANDED(CHAN_05_more_calls_than_four_wait),
+		HANDED(CHAN_05_slow_bodies_hold_no_host_up),
+		HANDED(a_large_answer_reaches_a_slow_client),
+		HANDED(a_reset_of_one_that_was_handed_over_is_passed_on),
 		IN_LAB(HTTP_12_a_head_has_thirty_seconds), /* last: only in a full-length run */
 	};
 	size_t n = KR_COUNT(tests) - (getenv("KRAFT_ALL") ? 0 : 1);
