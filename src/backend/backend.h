@@ -35,9 +35,14 @@ int kr_bwrap_diagnose(const struct kr_bwrap *bwrap, struct kr_error *err);
 struct kr_opened {
 	int fd;
 	uint64_t device, inode;
+	unsigned type;    /* S_IFMT of its mode */
+	bool has_entries; /* a directory in which something is; filled where the init is to compare it */
 };
 /* "device inode flags path", ended by NUL: what the init compares after mounting (guest/wire.h). */
 void kr_verify_add(struct kr_buf *verify, const struct kr_opened *opened, bool read_only, const char *path);
+/* The same for a mount in a virtual machine, where device and inode are other ones. */
+void kr_verify_add_elsewhere(
+	struct kr_buf *verify, const struct kr_opened *opened, bool read_only, const char *path);
 
 struct kr_bwrap_render {
 	struct kr_buf args;   /* NUL-separated, for --args */

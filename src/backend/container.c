@@ -193,8 +193,9 @@ bind_mount(struct render *r, size_t index, const char *source, bool read_only, s
 		check_character(r, bind.source, bad, err) < 0 || check_character(r, bind.path, bad, err) < 0)
 		return -1;
 	r->family->bind(r->container, &bind, &r->out.args);
-	if (r->opened && !r->container->runtime->is_machine)
-		kr_verify_add(&r->out.verify, &r->opened[index], read_only, bind.path);
+	if (r->opened)
+		(r->container->runtime->is_machine ? kr_verify_add_elsewhere : kr_verify_add)(
+			&r->out.verify, &r->opened[index], read_only, bind.path);
 	return 0;
 }
 
@@ -345,7 +346,13 @@ render_all(struct render *r, struct kr_error *err)
 {
 	word(r, kr_path_basename(r->container->runtime->program));
 	word(r, "run");
-	word(r, "--detach");
+	if (r->container->runtime->is_machine) {
+		/* All of the session goes through the client, which stays; its signals are its own. */
+		word(r, "--interactive");
+		word(r, "--sig-proxy=false");
+	} else {
+		word(r, "--detach");
+	}
 	identity(r);
 	render_walls(r);
 	for (size_t i = 0; i < r->plan->step_count; i++)
@@ -490,6 +497,8 @@ kr_container_walls(struct kr_arena *arena, const struct kr_runtime *runtime, con
 	enum kr_selinux selinux, unsigned uid, unsigned gid, struct kr_strs *out)
 {
 	kr_strs_add(arena, out, tell_user(arena, runtime, uid, gid));
+	if (runtime->is_machine)
+		kr_strs_add(arena, out, "in the runtime's virtual machine, which has to share the directories below with this host");
 	kr_strs_add(arena, out, "no capability, no new privileges, no core file");
 	kr_strs_add(arena, out, "the image is read-only");
 	if (selinux == KR_SELINUX_DISABLE)

@@ -475,6 +475,7 @@ ask_all(struct kr_arena *arena, int64_t limit_ms, struct kr_runtime *runtime, st
 		return -1;
 	kr_runtime_settle(arena, &said,
 		&(const struct kr_runtime_host){ .kernel = here.release,
+			.hostname = here.nodename,
 			.enforces_selinux = begins_with("/sys/fs/selinux/enforce", '1'),
 			.accounts_swap = accounts_swap() },
 		runtime);

@@ -22,6 +22,8 @@ int kr_runtime_read_version(
 struct kr_runtime_info {
 	bool is_rootless, is_remapped, is_desktop;
 	bool has_labels;      /* it gives its containers SELinux labels */
+	const char *hostname; /* of the service's; NULL: it does not say */
+	bool is_remote;       /* podman's client calls it so, which a socket of this host is too */
 	bool swap_is_unknown; /* podman does not say: the kernel is asked (kr_runtime_settle) */
 	unsigned limits;      /* with the swap bit wherever memory can be limited and swap_is_unknown */
 	unsigned flaws;
@@ -32,7 +34,8 @@ int kr_runtime_read_info(struct kr_arena *arena, enum kr_runtime_kind kind, cons
 
 /* What this host's kernel says, beside what the runtime does. */
 struct kr_runtime_host {
-	const char *kernel; /* its release */
+	const char *kernel;   /* its release */
+	const char *hostname; /* NULL: unknown */
 	bool enforces_selinux, accounts_swap;
 };
 /* Puts both together. Pure. */

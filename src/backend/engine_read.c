@@ -259,6 +259,8 @@ read_podman(struct kr_arena *arena, const json_t *root, struct kr_runtime_info *
 		return odd(err, what, "host.security.rootless");
 	if (controllers && !json_is_null(controllers) && !json_is_array(controllers))
 		return odd(err, what, "host.cgroupControllers");
+	out->hostname = text_of(arena, host, "hostname");
+	out->is_remote = flag_of(host, "serviceIsRemote", &bad);
 	out->is_rootless = flag_of(security, "rootless", &bad);
 	out->has_labels = flag_of(security, "selinuxEnabled", &bad);
 	out->swap_is_unknown = true;
@@ -269,7 +271,7 @@ read_podman(struct kr_arena *arena, const json_t *root, struct kr_runtime_info *
 	if (has_text(controllers, "pids"))
 		out->limits |= 1u << KR_LIMIT_PIDS;
 	out->flaws = flaws_of_podman(arena, root, out->is_rootless);
-	return bad ? odd(err, what, "host.security.selinuxEnabled") : 0;
+	return bad ? odd(err, what, "host.security.selinuxEnabled or host.serviceIsRemote") : 0;
 }
 
 int
@@ -288,9 +290,17 @@ kr_runtime_read_info(struct kr_arena *arena, enum kr_runtime_kind kind, const ch
 
 /*
  * Another kernel than ours is another machine, whatever the service calls itself: Docker Desktop, podman's
- * machine, or any other. That podman's client calls its service remote says nothing: it may be behind a
- * socket of this very host.
+ * machine, or any other. That podman's client calls its service remote says nothing alone: it may be behind a
+ * socket of this very host, which then has this host's name.
  */
+static bool
+is_elsewhere(const struct kr_runtime_info *info, const struct kr_runtime_host *host)
+{
+	if (info->is_desktop || strcmp(info->kernel, host->kernel) != 0)
+		return true;
+	return info->is_remote && info->hostname && host->hostname && strcmp(info->hostname, host->hostname) != 0;
+}
+
 void
 kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info,
 	const struct kr_runtime_host *host, struct kr_runtime *out)
@@ -298,7 +308,7 @@ kr_runtime_settle(struct kr_arena *arena, const struct kr_runtime_info *info,
 	out->is_rootless = info->is_rootless;
 	out->is_remapped = info->is_remapped;
 	out->enforces_selinux = info->has_labels && host->enforces_selinux;
-	out->is_machine = info->is_desktop || strcmp(info->kernel, host->kernel) != 0;
+	out->is_machine = is_elsewhere(info, host);
 	out->limits = info->limits;
 	out->flaws = info->flaws;
 	if (info->swap_is_unknown && !host->accounts_swap)

@@ -9,3 +9,13 @@ kr_verify_add(struct kr_buf *verify, const struct kr_opened *opened, bool read_o
 		(unsigned long long)opened->inode, read_only);
 	kr_buf_add_arg(verify, path);
 }
+
+void
+kr_verify_add_elsewhere(
+	struct kr_buf *verify, const struct kr_opened *opened, bool read_only, const char *path)
+{
+	enum { NUMBERS_DIFFER = 2 };
+
+	kr_buf_addf(verify, "%u %d %d ", opened->type, opened->has_entries, read_only + NUMBERS_DIFFER);
+	kr_buf_add_arg(verify, path);
+}

@@ -76,7 +76,6 @@ struct kr_plan_container {
 	const struct kr_strs *image_env;  /* "NAME=value"; they reach the command unless kraft or the repository sets them */
 	const struct kr_strs *volumes;    /* of the image, sorted: memory in place of a volume; NULL: none */
 	const char *ca_bundle; /* a host file shown at KR_CA_BUNDLE; NULL: none is needed */
-	bool is_machine;       /* files of the host have other device numbers inside: mounts are not compared */
 	const struct kr_strs *walls; /* for a person: what the runtime is told beside the mounts (kr_container_walls); NULL: not asked */
 };
 #define KR_CA_BUNDLE "/etc/kraft/ca-bundle.pem"

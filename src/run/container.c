@@ -52,13 +52,8 @@ find_runtime(struct kr_arena *arena, const struct kr_host *host, const struct kr
 	out->has_runtime = true;
 	if (kr_runtime_check(&out->runtime, &repo->sandbox, out->file.selinux, err) < 0)
 		return -1;
-	out->is_enforced = !out->runtime.is_machine;
-	if (out->is_enforced)
-		return 0;
-	kr_fail(err, KR_E_UNSUPPORTED,
-		"'%s' runs its containers in a virtual machine, which this kraft cannot reach into",
-		out->runtime.name);
-	return kr_hint(err, "use a runtime of this host, and name it as 'cli' in sandbox.yaml");
+	out->is_enforced = true;
+	return 0;
 }
 
 /* What is found of runtime and image, in the words of a plan; of what was not found, nothing is known. */
@@ -72,7 +67,6 @@ describe(struct kr_run_container *c)
 		.entrypoint = &c->image.entrypoint,
 		.image_env = &c->image.env,
 		.volumes = &c->image.volumes,
-		.is_machine = c->runtime.is_machine,
 	};
 }
 
@@ -349,8 +343,10 @@ kr_run_container_clear(struct kr_run_state *run, const struct kr_job *job)
 
 	if (!launch)
 		return;
-	/* One that was made and never spoke is nobody's; one that ran is removed by the runtime. */
-	if (job->is_launched && !job->end.started && !job->end.exec_errno)
+	/* One that was made and never spoke is nobody's; one that ran is removed by the runtime. One in a machine, which ends
+	 * because its client does, may do so later. */
+	if (job->is_launched && !job->end.exec_errno &&
+		(!job->end.started || (run->container.runtime.is_machine && !job->end.is_told)))
 		(void)kr_container_remove(
 			run->arena, &run->container.runtime, launch->container.name, NULL); /* the sweep does it else */
 	(void)kr_tree_remove_at(AT_FDCWD, launch->container.client_dir);

@@ -41,15 +41,31 @@ explain_seatbelt(struct kr_run_state *run, const struct kr_session_end *end, str
 }
 
 /* What the CLI said is in the log, and on stderr unless it is a short run. */
+/* What a virtual machine does not share with this host is missing inside, or empty. */
+static int
+hint_shared(struct kr_run_state *run, const char *also, struct kr_error *err)
+{
+	return kr_hint(err,
+		"do the repository, '%s' and kraft's own directory '%s' lie in directories that the virtual machine shares (Docker "
+		"Desktop: Settings, Resources, File sharing; podman: 'podman machine init --volume')?%s",
+		run->host.places.kraft_home, run->host.guest_dir, also);
+}
+
 static int
 explain_runtime(struct kr_run_state *run, const struct kr_job *job, struct kr_error *err)
 {
 	if (job->end.fault_errno) {
 		kr_fail(err, KR_E_WALL, "'%s' did not start the container (status %d)", run->container.runtime.name,
 			job->end.fault_errno);
+		if (run->container.runtime.is_machine)
+			return hint_shared(run,
+				kr_arena_printf(run->arena, " 'kraft view logs %s' has what it said", job->paths.id), err);
 		return kr_hint(err, "'kraft view logs %s' has what it said", job->paths.id);
 	}
-	kr_fail(err, KR_E_WALL, "the container ran, but could not reach kraft's socket");
+	kr_fail(err, KR_E_WALL, run->container.runtime.is_machine ? "the container ran, but kraft's init in it said nothing"
+															 : "the container ran, but could not reach kraft's socket");
+	if (run->container.runtime.is_machine)
+		return hint_shared(run, "", err);
 	return kr_hint(err,
 		"does SELinux enforce ('selinux' in sandbox.yaml), may others not enter '%s', or does '%s' run in a virtual machine or for "
 		"another user?",
@@ -63,7 +79,11 @@ explain_fault(struct kr_run_state *run, const struct kr_job *job, struct kr_erro
 
 	if (end->wall >= 0) {
 		kr_fail(err, KR_E_WALL,
-			"a mount is not what was checked before the start: somebody changed it in between");
+			run->container.is_used && run->container.runtime.is_machine
+				? "a mount is not what is here: another kind of file, empty, or not read-only"
+				: "a mount is not what was checked before the start: somebody changed it in between");
+		if (run->container.is_used && run->container.runtime.is_machine)
+			return hint_shared(run, "", err);
 		return kr_hint(err, "run the command again");
 	}
 	switch (end->fault) {

@@ -3,12 +3,15 @@
  * a socket in the session's channel directory.
  *
  * The runtime mounts by path, so what was opened and checked here and what is mounted can differ; device and
- * inode of each source go into the verify block, and the init compares them before it starts anything.
+ * inode of each source go into the verify block, and the init compares them before it starts anything. In a
+ * virtual machine they are other ones; there it compares what else tells a directory that is not shared with
+ * the machine from the one that was meant.
  *
  * The client stands in a directory of its own, <run_dir>/sandbox-client/<name>: never in a worktree, where a
  * file of a worker's could mean something to it. The socket is of our user only, in a directory of our user
  * only, and the launcher takes the first connection of our user and no other.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -48,6 +51,23 @@ client_environment(struct kr_launch *launch, struct kr_error *err)
 	return launch->client_env < 0 ? -1 : 0;
 }
 
+/* An unreadable one has none, as far as anybody can tell; and a machine may not show sockets at all. */
+static void
+look_for_entries(struct kr_opened *opened)
+{
+	int fd = S_ISDIR(opened->type) ? openat(opened->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir) {
+		kr_close_p(&fd);
+		return;
+	}
+	for (const struct dirent *e; (e = readdir(dir)) && !opened->has_entries;)
+		opened->has_entries =
+			e->d_type != DT_SOCK && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(dir);
+}
+
 static int
 render(struct kr_launch *launch, struct kr_error *err)
 {
@@ -60,6 +80,9 @@ render(struct kr_launch *launch, struct kr_error *err)
 	if (kr_launch_open_sources(launch, &empty, err) < 0)
 		return -1;
 	container.empty_path = empty;
+	for (size_t i = 0; container.runtime->is_machine && i < launch->opened_count; i++)
+		if (launch->opened[i].fd >= 0)
+			look_for_entries(&launch->opened[i]);
 	result = kr_container_args(start->plan, &container, launch->opened, &text, err);
 	if (result == 0)
 		result = kr_launch_fill(launch, &text.args, &text.verify, err);
@@ -89,6 +112,8 @@ words(struct kr_launch *launch)
 	kr_launch_pass(launch, "--listen", launch->listener);
 	kr_launch_word(launch, "--connect");
 	kr_launch_word(launch, launch->socket);
+	if (launch->start->container->runtime->is_machine)
+		kr_launch_word(launch, "--machine");
 }
 
 const struct kr_launch_kind kr_launch_container = { .role = "launch", .has_filter = true, .prepare = prepare, .words = words };

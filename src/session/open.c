@@ -159,7 +159,10 @@ open_step(const struct kr_step *step, const char *source, const struct guard *gu
 	}
 	if (step->check == KR_CHECK_PROTECT && check_protected(fd, &st, source, guard, arena, err) < 0)
 		return -1;
-	*out = (struct kr_opened){ kr_steal_fd(fd), (uint64_t)st.st_dev, (uint64_t)st.st_ino };
+	*out = (struct kr_opened){ .fd = kr_steal_fd(fd),
+		.device = (uint64_t)st.st_dev,
+		.inode = (uint64_t)st.st_ino,
+		.type = (unsigned)st.st_mode & S_IFMT };
 	return 0;
 }
 

@@ -565,6 +565,7 @@ on_message(struct kr_relay *r, const struct kg_message *m)
 		break;
 	case KG_EXIT:
 		r->got_exit = true;
+		r->end.is_told = true;
 		r->end.code = m->a & 255;
 		r->end.signal = m->b > 0 && m->b < NSIG ? m->b : 0;
 		r->kill_at = kr_clock_ms() + EXIT_MS;

@@ -53,6 +53,7 @@ struct kr_relay_want {
 struct kr_session_end {
 	bool started;        /* the command's exec succeeded */
 	int code, signal;    /* the command's, when started; signal 0: it exited */
+	bool is_told;        /* the init told it, so the sandbox ended by itself */
 	bool killed_by_us;   /* by the second INT, after TERM, by a limit, or because it did not end */
 	bool is_over_time;   /* by limit_ms */
 	int exec_errno;      /* not started: exec failed with it */

@@ -157,7 +157,7 @@ what_is_not_text_is_refused_by_name(void **state)
 /* FS-01: a runtime mounts by path, so the init compares what it finds; a virtual machine has other numbers.
  */
 static void
-each_mount_is_verified_but_in_a_machine(void **state)
+each_mount_is_verified(void **state)
 {
 	struct kr_opened opened[STEPS_MAX];
 	struct kr_container_render render = { 0 };
@@ -184,11 +184,48 @@ each_mount_is_verified_but_in_a_machine(void **state)
 		at += strlen(expected) + 1;
 	}
 	assert_true(at > 0 && at == render.verify.len);
+	release(&render, &d);
+}
+
+static bool
+has_word(const struct kr_buf *words, const char *word)
+{
+	for (size_t at = 0; at < words->len; at += strlen(words->data + at) + 1)
+		if (strcmp(words->data + at, word) == 0)
+			return true;
+	return false;
+}
+
+/* Numbers differ in a virtual machine; kinds do not. And there the client is what a session goes over. */
+static void
+a_machine_is_attached_to_and_its_mounts_compared_by_kind_CTR_14(void **state)
+{
+	struct kr_opened opened[STEPS_MAX];
+	struct kr_container_render render = { 0 };
+	struct docker_case d;
+	const struct kr_plan *plan;
+	const char *first = NULL;
+
+	(void)state;
+	docker_case_init(&d, "make");
+	plan = plan_case_build(&d.c);
+	assert_true(plan && plan->step_count <= STEPS_MAX);
+	for (size_t i = 0; i < plan->step_count; i++) {
+		const struct kr_step *step = &plan->steps[i];
+
+		opened[i] = (struct kr_opened){ .fd = -1, .device = 7, .inode = 1000 + i, .type = 16384, .has_entries = true };
+		if (!first && (step->kind == KR_STEP_BIND_RO || step->kind == KR_STEP_BIND_RW))
+			first = kr_arena_printf(&d.c.arena, "16384 1 %d %s", 2 + (step->kind == KR_STEP_BIND_RO), step->path);
+	}
+	accepted(&d, opened, &render);
+	assert_true(has_word(&render.args, "--detach") && !has_word(&render.args, "--interactive"));
 	kr_buf_fini(&render.args);
 	kr_buf_fini(&render.verify);
 	d.runtime.is_machine = true;
 	accepted(&d, opened, &render);
-	assert_int_equal(render.verify.len, 0);
+	assert_string_equal(render.verify.data, first);
+	assert_true(has_word(&render.args, "--interactive") && has_word(&render.args, "--sig-proxy=false"));
+	assert_true(has_word(&render.args, "--network=none") && !has_word(&render.args, "--detach"));
 	release(&render, &d);
 }
 
@@ -326,7 +363,8 @@ main(void)
 		cmocka_unit_test(nobody_runs_as_root),
 		cmocka_unit_test(an_image_is_its_id),
 		cmocka_unit_test(what_is_not_text_is_refused_by_name),
-		cmocka_unit_test(each_mount_is_verified_but_in_a_machine),
+		cmocka_unit_test(each_mount_is_verified),
+		cmocka_unit_test(a_machine_is_attached_to_and_its_mounts_compared_by_kind_CTR_14),
 		cmocka_unit_test(a_limit_that_would_be_dropped_is_refused),
 		cmocka_unit_test(an_enforcing_host_wants_an_answer),
 		cmocka_unit_test(a_script_has_the_same_walls),

@@ -36,6 +36,9 @@
 #define PODMAN_INFO(rootless, controllers)                                                      \
 	"{\"host\":{\"kernel\":\"6.1\",\"cgroupVersion\":\"v2\",\"cgroupControllers\":" controllers \
 	",\"serviceIsRemote\":true,\"security\":{\"rootless\":" rootless ",\"selinuxEnabled\":true}}}\n"
+#define REMOTE(remote, name)                                                               \
+	"{\"host\":{\"kernel\":\"6.1\",\"serviceIsRemote\":" remote ",\"hostname\":\"" name \
+	"\",\"security\":{\"rootless\":true}}}"
 
 enum { ALL_LIMITS = (1 << KR_LIMIT_COUNT) - 1 };
 
@@ -202,6 +205,7 @@ another_kernel_is_a_machine_and_labels_count_where_selinux_enforces_CTR_02(void 
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 	const struct kr_runtime_host host = { .kernel = "6.1" },
+								 named = { .kernel = "6.1", .hostname = "here.example" },
 								 enforcing = { .kernel = "6.1", .enforces_selinux = true };
 	static const char labels[] = DOCKER_INFO("6.1", "\"SecurityOptions\":[\"name=selinux\"]");
 	static const char desktop[] =
@@ -211,6 +215,11 @@ another_kernel_is_a_machine_and_labels_count_where_selinux_enforces_CTR_02(void 
 	assert_true(
 		settled(&arena, KR_RUNTIME_DOCKER, DOCKER_INFO("6.1.0-linuxkit", DOCKER_LIMITS), host).is_machine);
 	assert_true(settled(&arena, KR_RUNTIME_DOCKER, desktop, host).is_machine);
+	/* A service that podman calls remote is one of this host as long as it has this host's name. */
+	assert_true(settled(&arena, KR_RUNTIME_PODMAN, REMOTE("true", "core.example"), named).is_machine);
+	assert_false(settled(&arena, KR_RUNTIME_PODMAN, REMOTE("true", "here.example"), named).is_machine);
+	assert_false(settled(&arena, KR_RUNTIME_PODMAN, REMOTE("false", "core.example"), named).is_machine);
+	assert_false(settled(&arena, KR_RUNTIME_PODMAN, REMOTE("true", "core.example"), host).is_machine);
 	assert_false(settled(&arena, KR_RUNTIME_DOCKER, labels, host).enforces_selinux);
 	assert_true(settled(&arena, KR_RUNTIME_DOCKER, labels, enforcing).enforces_selinux);
 	assert_false(
