@@ -77,7 +77,7 @@ static const struct fixed_rule fixed_rules[] = {
 			"hw.physicalcpu_max", "hw.tbfrequency_compat", "hw.vectorunit", "kern.argmax", "kern.hostname", "kern.maxfiles",
 			"kern.maxfilesperproc", "kern.maxproc", "kern.ngroups", "kern.osproductversion", "kern.osrelease", "kern.ostype",
 			"kern.osvariant_status", "kern.osversion", "kern.secure_kernel", "kern.tcsm_available", "kern.tcsm_enable",
-			"kern.usrstack64", "kern.version", "kern.willshutdown", "machdep.cpu.brand_string", "machdep.ptrauth_enabled",
+			"kern.usrstack64", "kern.version", "kern.willshutdown", "machdep.ptrauth_enabled",
 			"security.mac.lockdown_mode_state", "sysctl.proc_cputype", "vm.loadavg") },
 	{ "sysctl", "sysctl-read", "sysctl-name-prefix",
 		LIST("hw.optional.arm", "hw.perflevel", "kern.proc.pgrp.", "kern.proc.pid.", "machdep.cpu.", "net.routetable.") },
@@ -266,14 +266,15 @@ is_writable_before(const struct profile *p, size_t index)
 	return before && before->kind == KR_STEP_BIND_RW;
 }
 
-/* In a writable tree what is denied has to be denied under every name that it can have there. */
+/* With what is below it: in a place that is not there yet, the worker could make a directory. In a writable tree it has to be denied
+ * under every name that it can have there. */
 static void
 deny_at(struct profile *p, const char *operations, size_t index)
 {
 	const struct kr_step *s = &p->plan->steps[index];
 
 	rule(p, operations);
-	put_place(p->out, s->path, s->reach);
+	put_place(p->out, s->path, KR_REACH_TREE);
 	if (is_writable_before(p, index))
 		put_spellings(p->out, s->path, said_before(p, index)->path);
 	end_rule(p);
