@@ -180,6 +180,7 @@ find_walls(struct kr_host *host)
 	const bool is_macos = stand_in != NULL;
 #endif
 	host->os = is_macos ? KR_SYSTEM_MACOS : KR_SYSTEM_LINUX;
+	host->places.is_macos = is_macos;
 	if (is_macos)
 		host->sandbox_exec = stand_in ? stand_in : "/usr/bin/sandbox-exec";
 }

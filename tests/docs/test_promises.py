@@ -9,7 +9,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "promises.md"
 ROW = re.compile(r"^\| ([A-Z]+(?:-[A-Z]+)?-\d\d) \| (.+) \| (.*) \|$")
-OTHER_TESTS = re.compile(r"tests/(unit|golden|live|fuzz|docs|fault)/|tests/quickstart\.py$|guest/test")
+OTHER_TESTS = re.compile(r"tests/(unit|golden|live|fuzz|docs|fault|seatbelt)/|tests/quickstart\.py$|guest/test")
 
 
 def ids(prefix, *numbers):
