@@ -20,7 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -431,7 +430,6 @@ judge(struct kr_arena *arena, struct kr_private *git, int common_fd, const char 
 			*err = why;
 		return -1;
 	}
-	KR_FAULT(pack_out);
 	if (kr_publish_take(arena, git, tip, pack_fd, out, err) < 0)
 		return -1;
 	return out->what == KR_PUBLISHED_MOVED ? 1 : put_back(arena, git, common_fd, out->problem, out, err);
