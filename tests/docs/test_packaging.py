@@ -68,10 +68,18 @@ def what_the_recipe_installs_is_there():
         option for option in re.findall(r'"-D(\w+)=', RECIPE) if f"option('{option}'" not in (ROOT / "meson_options.txt").read_text()]
 
 
+def the_manual_says_what_macos_does_not_hold_MAC_12():
+    page = re.sub(r"[*_\\\\]", "", (ROOT / "man/kraft-run.1.scd").read_text())
+    section = " ".join(page[page.index("# ON MACOS"):page.index("# EXIT STATUS")].split())
+    words = ["environment and arguments can be read", "/psm", "/mp-", "expose: [/opt/homebrew]", "/usr/local", "no terminal but the worker's own",
+             "No Mac has run this"]
+    return [word for word in words if word not in section]
+
+
 def main():
     checks = [launchd_leaves_what_the_server_started_alone, launchd_starts_it_again_when_it_failed, launchd_runs_a_command_that_there_is,
               launchd_gives_an_environment, the_recipe_has_the_libraries_of_the_build, the_recipe_has_the_tools_of_the_build,
-              the_recipe_is_of_this_version, what_the_recipe_installs_is_there]
+              the_recipe_is_of_this_version, the_manual_says_what_macos_does_not_hold_MAC_12, what_the_recipe_installs_is_there]
     print(f"1..{len(checks)}")
     failed = False
     for number, check in enumerate(checks, 1):

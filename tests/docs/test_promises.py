@@ -31,6 +31,7 @@ EXPECTED = [
     *ids("REF", *range(1, 7)),
     *ids("CTR", *range(1, 14)),
     *ids("LIM", 1, 2),
+    *ids("MAC", 8, 12, 13),
 ]
 
 

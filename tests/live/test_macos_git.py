@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""kind: os on macOS: the git of an item is the repository's own, and what a session left on its branch is judged.
+
+There is no Seatbelt here, so a worker may do more than on a Mac: what it does to its own branch is what it could do there too.
+"""
+from gitlive import *
+from maclive import *
+from worklive import *
+
+REF = "ref=$(git rev-parse --git-common-dir)/refs/heads/$(git symbolic-ref --short HEAD); "
+
+
+class Site(Mac, Office):
+    """A Mac with a repository whose branches are looked at."""
+
+    def told(self):
+        return self.events("sandbox_branch_not_synced")
+
+
+@promise("MAC-08 MAC-13", "a commit is on the item's branch in the repository at once, and is nobody's private copy; the next session goes on")
+def _(t):
+    home = Site()
+    start = home.rev("main")
+    done = home.item("a", "git branch --list && echo 1 >new && git add new && git commit -qm one && git rev-parse HEAD")
+    t.works(done.code == 0 and done.lines[-1] == home.rev("kraft/a"), "the branch is at the commit", done)
+    t.works("main" in done.out and "1 commit on branch 'kraft/a'" in done.err, "refs are listed, the commit is told", done)
+    t.works(home.rev("main") == start and not os.path.exists(home.private("a")), "nothing else moved, no private directory")
+    t.works(home.own("cat-file", "-t", "kraft/a").strip() == "commit" and home.own("fsck", "--strict") is not None, "it is whole")
+    again = home.item("a", "git log --format=%s -2", options=["--keep"])
+    t.works(again.lines == ["one", home.own("log", "-1", "--format=%s", "main").strip()], "the next one stands on it", again)
+    t.works(not home.told(), "no event")
+    plain = Project()
+    plain.item("a", "git commit -q --allow-empty -m x")
+    t.control(os.path.exists(plain.private("a")), "on Linux it has a private directory")
+
+
+@promise("MAC-08", "security case MAC-07: a branch that holds anything but a commit after a session is put back, told and recorded")
+def _(t):
+    home = Site()
+    start = home.rev("main")
+    cases = {
+        "a symbolic ref": "echo 'ref: refs/heads/main' >$ref",
+        "no value": ": >$ref",
+        "a FIFO": "rm $ref; mkfifo $ref",
+        "a link": "rm $ref; ln -s main $ref",
+        "gone": "rm $ref",
+        "a tree": "x=$(git rev-parse HEAD^{tree}); echo $x >$ref",
+        "nothing": "echo 1234567890123456789012345678901234567890 >$ref",
+    }
+    for number, (what, script) in enumerate(cases.items(), 1):
+        done = home.item("a", REF + script)
+        t.works(done.code == 0 and "the branch 'kraft/a' was put back to %.12s" % start in done.err, what, done)
+        told = home.told()
+        t.works(len(told) == number and told[-1]["data"]["branch"] == "kraft/a" and "put back" in told[-1]["data"]["reason"], "event", told)
+        t.works(home.rev("kraft/a") == start == home.rev("main"), "nothing moved")
+        t.works(home.own("worktree", "list").count("\n") == 2, "the person's git goes by")
+    kept = home.item("a", "git commit -q --allow-empty -m kept && git rev-parse HEAD")
+    t.control(kept.lines[-1] == home.rev("kraft/a"), "a commit stays", kept)
+
+
+@promise("MAC-08", "kraft killed in a session: the next one judges the branch before anything else")
+def _(t):
+    home = Site()
+    start = home.rev("main")
+    home.item("a", "true")
+    kraft = home.start("sh", "-c", REF + "echo 'ref: refs/heads/main' >$ref; touch ready; sleep 60", options=["--item", "a"])
+    t.works(wait_for(lambda: os.path.exists(home.tree("a") + "/ready")), "it is at work")
+    kraft.kill()
+    kraft.wait()
+    time.sleep(1)
+    done = home.item("a", "git rev-parse HEAD")
+    t.works(done.code == 0 and "was put back" in done.err and done.lines[-1] == start, "put back first", done)
+
+
+@promise("MAC-08", "what a setup command did to the branch is dropped (REF-05); what is left uncommitted can be committed")
+def _(t):
+    home = Site(setup_command="git commit -q --allow-empty -m setup && echo s >s && git add s")
+    home.identify(home.repo)
+    done = home.item("a", "git log --format=%s -1; git status --porcelain; git symbolic-ref HEAD; echo left >left", options=["--commit"])
+    t.works(done.lines == [home.own("log", "-1", "--format=%s", "main").strip(), "?? s", "refs/heads/kraft/a"], "dropped", done)
+    t.works(home.own("log", "--format=%s", "main..kraft/a").strip() == "kraft: left by sh in item a", "committed", done)
+
+
+@promise("MAC-08", "an item walks from its making to its gate with a commit of its worker's, and the person takes it over")
+def _(t):
+    home = Site()
+    home.chain("c", node("one", task("make", "sh -c 'echo 1 >made && git add made && git commit -qm made'")), GATE)
+    item = home.create("on a Mac", "--chain", "c")
+    started = home.kraft("item", "start", item)
+    t.works(started.code == 0 and "needs you at" in started.out, "at its gate", started)
+    t.works("made" in home.kraft("view", "diff", item).out, "the diff is there")
+    t.works(home.own("log", "--format=%s", "main..kraft/" + item).strip() == "made", "on its branch")
+    approved = home.kraft("item", "approve", item)
+    t.works(approved.code == 0, "approved", approved)
+    merged = home.kraft("item", "merge", item)
+    t.works(merged.code == 0 and home.rev("main") == home.rev("kraft/" + item), "merged", merged)
+
+
+if __name__ == "__main__":
+    main()
