@@ -353,6 +353,7 @@ fill_macos(struct kr_run_state *run, struct kr_job *job, struct kr_request *requ
 	}
 	if (kr_seatbelt_make_tmpdir(run->arena, &run->host, job->paths.id, &macos->tmpdir, err) < 0)
 		return -1;
+	macos->git = &run->trees->shared;
 	request->macos = macos;
 	request->git = NULL;
 	return 0;
