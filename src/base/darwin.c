@@ -3,6 +3,7 @@
 #include <copyfile.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <libproc.h>
 #include <sys/proc_info.h>
 #include <sys/un.h>
@@ -59,9 +60,10 @@ kr_socket_pair(int type, int fds[2])
 
 /* Here an accepted socket has its listener's O_NONBLOCK, so it is set or taken away. */
 int
-kr_socket_accept(int listener, struct sockaddr *from, socklen_t *n, bool never_blocks)
+kr_socket_accept(int listener, bool never_blocks, struct sockaddr_in *from)
 {
-	int fd = accept(listener, from, n);
+	socklen_t n = sizeof(*from);
+	int fd = accept(listener, (struct sockaddr *)from, from ? &n : NULL);
 
 	if (fd < 0)
 		return -1;

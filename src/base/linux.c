@@ -26,9 +26,12 @@ kr_socket_pair(int type, int fds[2])
 }
 
 int
-kr_socket_accept(int listener, struct sockaddr *from, socklen_t *n, bool never_blocks)
+kr_socket_accept(int listener, bool never_blocks, struct sockaddr_in *from)
 {
-	return accept4(listener, from, n, SOCK_CLOEXEC | (never_blocks ? SOCK_NONBLOCK : 0));
+	socklen_t n = sizeof(*from);
+
+	/* cppcheck-suppress nullPointer ; both are NULL, or neither */
+	return accept4(listener, (struct sockaddr *)from, from ? &n : NULL, SOCK_CLOEXEC | (never_blocks ? SOCK_NONBLOCK : 0));
 }
 
 ssize_t

@@ -21,8 +21,8 @@
 int kr_pipe_pair(int fds[2], bool never_blocks);
 int kr_socket_make(int family, int type, int protocol, bool never_blocks);
 int kr_socket_pair(int type, int fds[2]); /* of unix sockets that block */
-/* from, *n: as in accept(2); both may be NULL. */
-int kr_socket_accept(int listener, struct sockaddr *from, socklen_t *n, bool never_blocks);
+struct sockaddr_in;
+int kr_socket_accept(int listener, bool never_blocks, struct sockaddr_in *from); /* from: of an IPv4 listener's client, or NULL */
 /* recvmsg that never waits; descriptors that come with it are close-on-exec too. */
 ssize_t kr_socket_receive(int fd, struct msghdr *message);
 /* Closes every descriptor from `first` on. */

@@ -188,13 +188,11 @@ pause_accepting(struct kr_egress *egress)
 static int
 accept_one(struct kr_egress *egress, int listener_fd, struct sockaddr_in *from)
 {
-	socklen_t n;
 	int fd;
 
-	do {
-		n = sizeof(*from);
-		fd = kr_socket_accept(listener_fd, (struct sockaddr *)from, from ? &n : NULL, true);
-	} while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+	do
+		fd = kr_socket_accept(listener_fd, true, from);
+	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
 		pause_accepting(egress);
 	return fd;

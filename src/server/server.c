@@ -86,7 +86,7 @@ static void
 take_connections(struct server *s)
 {
 	for (int i = 0; i < ACCEPTS; i++) {
-		int fd = kr_socket_accept(s->listener, NULL, NULL, false);
+		int fd = kr_socket_accept(s->listener, false, NULL);
 		pid_t pid;
 
 		if (fd < 0)
