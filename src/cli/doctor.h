@@ -60,6 +60,19 @@ bool kr_doctor_needs_bubblewrap(struct kr_doctor *doctor);
 /* doctor_containers.c: the rows of a repository of kind: docker, and once those of this host. */
 void kr_doctor_container(struct kr_doctor *doctor, const struct kr_repo *repo);
 
+/* doctor_macos.c: what kind: os needs on macOS (MAC-11). */
+struct kr_macos_facts {
+	const char *sandbox_exec;
+	bool has_program, is_raised; /* it is there; a sandbox that allows everything could be raised */
+	const char *said;            /* why it could not, in its own words; "" */
+	const char *developer;       /* the directory that xcode-select has chosen; "": none */
+	bool has_tools;              /* the Command Line Tools are there */
+	bool is_translated;          /* by Rosetta */
+};
+void kr_doctor_macos(struct kr_doctor *doctor);
+/* Pure: the rows of these facts. */
+void kr_doctor_macos_judge(struct kr_doctor *doctor, const struct kr_macos_facts *facts);
+
 /* The type of the file system that holds `path`, from bytes in the form of /proc/self/mountinfo; NULL when it
  * has no such line. Pure. */
 const char *kr_mount_type(struct kr_arena *arena, const char *mountinfo, const char *path);

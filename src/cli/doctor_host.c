@@ -292,8 +292,11 @@ kr_doctor_host(struct kr_doctor *d)
 	check_guest(d);
 	check_egress(d);
 	check_git(d);
-	check_architecture(d);
-	if (kr_doctor_needs_bubblewrap(d)) {
+	if (d->host.os != KR_SYSTEM_MACOS)
+		check_architecture(d);
+	if (d->host.os == KR_SYSTEM_MACOS) {
+		kr_doctor_macos(d);
+	} else if (kr_doctor_needs_bubblewrap(d)) {
 		check_sandbox(d);
 		check_inode_caps(d);
 	} else {

@@ -76,6 +76,57 @@ a_proxy_of_this_machine_is_known_by_its_host(void **state)
 			fail_msg("%s", elsewhere[i]);
 }
 
+/* ---- macOS ---- */
+
+static const struct kr_doctor_row *
+row_of(const struct kr_doctor *d, const char *name)
+{
+	for (size_t i = 0; i < d->row_count; i++)
+		if (strcmp(d->rows[i].name, name) == 0)
+			return &d->rows[i];
+	fail_msg("no row '%s'", name);
+	return NULL;
+}
+
+static void
+mac_11_what_macos_lacks_is_a_row_with_its_fix(void **state)
+{
+	static const struct {
+		struct kr_macos_facts facts;
+		const char *name, *detail, *fix;
+		enum kr_verdict verdict;
+	} cases[] = {
+		{ { .has_program = true, .is_raised = true, .has_tools = true }, "sandbox", "one was made", "", KR_VERDICT_OK },
+		{ { .has_program = true, .is_raised = true, .has_tools = true }, "machine", "this machine's kind", "", KR_VERDICT_OK },
+		{ { .has_program = true, .is_raised = true, .has_tools = true }, "developer tools", "CommandLineTools", "", KR_VERDICT_OK },
+		{ { .developer = "/Applications/Xcode.app/Contents/Developer" }, "developer tools", "Xcode.app", "", KR_VERDICT_OK },
+		{ { .has_tools = true }, "sandbox-exec", "'/s' is not there", "kind: docker", KR_VERDICT_FAIL },
+		{ { .has_tools = true }, "sandbox", "cannot be tried", "", KR_VERDICT_SKIP },
+		{ { .has_program = true, .said = "sandbox_apply: Operation not permitted" }, "sandbox", "Operation not permitted",
+			"a terminal of your own", KR_VERDICT_FAIL },
+		{ { .has_program = true }, "sandbox", "gave no reason", "a terminal of your own", KR_VERDICT_FAIL },
+		{ { .has_program = true }, "developer tools", "neither Xcode nor", "xcode-select --install", KR_VERDICT_FAIL },
+		{ { .is_translated = true }, "machine", "Rosetta translates", "arm64", KR_VERDICT_WARN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+		struct kr_doctor d = { .arena = &arena };
+		struct kr_macos_facts facts = cases[i].facts;
+		const struct kr_doctor_row *row;
+
+		facts.sandbox_exec = "/s";
+		facts.said = facts.said ? facts.said : "";
+		facts.developer = facts.developer ? facts.developer : "";
+		kr_doctor_macos_judge(&d, &facts);
+		row = row_of(&d, cases[i].name);
+		if (row->verdict != cases[i].verdict || !strstr(row->detail, cases[i].detail) || !strstr(row->fix, cases[i].fix) ||
+			!*row->fix != !*cases[i].fix)
+			fail_msg("%zu: %s: %s", i, row->detail, row->fix);
+	}
+}
+
 int
 main(void)
 {
@@ -83,6 +134,7 @@ main(void)
 		cmocka_unit_test(the_nearest_mount_counts),
 		cmocka_unit_test(network_file_systems_are_told_apart),
 		cmocka_unit_test(a_proxy_of_this_machine_is_known_by_its_host),
+		cmocka_unit_test(mac_11_what_macos_lacks_is_a_row_with_its_fix),
 	};
 
 	return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
