@@ -121,7 +121,9 @@ mac_11_what_macos_lacks_is_a_row_with_its_fix(void **state)
 		facts.developer = facts.developer ? facts.developer : "";
 		kr_doctor_macos_judge(&d, &facts);
 		row = row_of(&d, cases[i].name);
-		if (row->verdict != cases[i].verdict || !strstr(row->detail, cases[i].detail) || !strstr(row->fix, cases[i].fix) ||
+		if (!row)
+			fail_msg("%zu: there is no such row", i);
+		else if (row->verdict != cases[i].verdict || !strstr(row->detail, cases[i].detail) || !strstr(row->fix, cases[i].fix) ||
 			!*row->fix != !*cases[i].fix)
 			fail_msg("%zu: %s: %s", i, row->detail, row->fix);
 	}
