@@ -171,12 +171,17 @@ make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error 
 	return parsed->value[HARNESS] ? plan_agent(e, parsed, err) : 0;
 }
 
+/* What holds beside the steps: the filter's rules, or on macOS what every profile allows. */
 static const struct kr_strs *
-kernel_rules(struct kr_arena *arena)
+rules_beside(struct kr_arena *arena, const struct kr_request *request)
 {
 	struct kr_strs *rules = kr_arena_new(arena, struct kr_strs);
 	const char *rule;
 
+	if (request->macos) {
+		kr_seatbelt_beside(arena, request->terminal, rules);
+		return rules;
+	}
 	if (kr_arch_here() == KR_ARCH_UNKNOWN)
 		return NULL;
 	for (size_t i = 0; (rule = kr_seccomp_rule(kr_arch_here(), i)) != NULL; i++)
@@ -261,14 +266,16 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 
 	if (make_request(&e, parsed, err) < 0)
 		return -1;
+	if (e.request.repo->sandbox.kind != KR_SANDBOX_DOCKER)
+		e.request.macos = kr_plan_macos_shown(arena, &e.host, e.request.session);
 	if (e.request.repo->sandbox.kind != KR_SANDBOX_DOCKER || look_at_container(&e, err) == 0)
 		plan = kr_plan_build(arena, &e.host, &e.request, &e.lookup, err);
 	if (!plan)
 		print_refused(&e, json, err, &out);
 	else if (json)
-		kr_plan_print_json(plan, kernel_rules(arena), &out);
+		kr_plan_print_json(plan, rules_beside(arena, &e.request), &out);
 	else
-		kr_plan_print(plan, kernel_rules(arena), &out);
+		kr_plan_print(plan, rules_beside(arena, &e.request), &out);
 	if (out.len)
 		fwrite(out.data, 1, out.len, stdout);
 	missing = missing_worktree(&e);

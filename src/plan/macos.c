@@ -35,6 +35,16 @@ kr_build_bin(const struct kr_build *b)
 	return kr_build_is_macos(b) ? kr_path_join(b->arena, b->host->guest_dir, "bin") : "/opt/kraft/bin";
 }
 
+const struct kr_plan_macos *
+kr_plan_macos_shown(struct kr_arena *arena, const struct kr_host *host, const char *session)
+{
+	struct kr_plan_macos *macos = kr_arena_new(arena, struct kr_plan_macos);
+
+	macos->tmpdir = kr_arena_printf(arena, "%s/t/%s", host->places.run_dir, session);
+	macos->proxy = "http://127.0.0.1"; /* no value of it is printed */
+	return host->os == KR_SYSTEM_MACOS ? macos : NULL;
+}
+
 /* ---- the system ---- */
 
 static const struct {
