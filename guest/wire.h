@@ -197,7 +197,7 @@ enum {
  * kraft-guest start reads the environment block from one pipe and says on the other KG_INSIDE, then KG_EXEC_FAILED or
  * KG_LAUNCH_FAILED. That one is closed by the exec: its end without such a word means that the command runs.
  *
- * kraft-guest end --own PATH --other PATH: for the session whose launcher was killed. Ends what it left and prints the
+ * kraft-guest end --own PATH --other PATH --: for the session whose launcher was killed. Ends what it left and prints the
  * number of each process that does not end, one a line.
  *
  * kraft-guest called as `kraft`: the worker's shim.

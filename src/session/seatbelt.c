@@ -58,7 +58,7 @@ kr_seatbelt_end(struct kr_arena *arena, const char *guest_dir, const char *run_d
 {
 	const char *program = kr_path_join(arena, guest_dir, "init");
 	const char *const argv[] = { program, "end", "--own", tmpdir(arena, run_dir, id), "--other",
-		kr_arena_printf(arena, "%s/sessions/%s", run_dir, id), NULL };
+		kr_arena_printf(arena, "%s/sessions/%s", run_dir, id), "--", NULL };
 	static const char *const no_environment[] = { NULL };
 	const struct kr_child call = { .path = program, .argv = argv, .envp = no_environment, .limit_ms = END_MS };
 	kr_auto_buf struct kr_buf answer = KR_BUF(ANSWER_BYTES), errors = KR_BUF(ANSWER_BYTES);
