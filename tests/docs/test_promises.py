@@ -29,7 +29,7 @@ EXPECTED = [
     *ids("CHN", *range(1, 13)),
     *ids("ITM", *range(1, 7)),
     *ids("REF", *range(1, 7)),
-    *ids("CTR", *range(1, 14)),
+    *ids("CTR", *range(1, 15)),
     *ids("LIM", 1, 2),
     *ids("MAC", 8, 12, 13),
 ]
