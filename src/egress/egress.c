@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,7 +46,7 @@ open_door(struct kr_egress *e, struct kr_error *err)
 {
 	unsigned char bits[KR_EGRESS_TOKEN / 2];
 
-	if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+	if (!kr_random(bits, sizeof(bits)))
 		return kr_fail(err, KR_E_SYSTEM, "the system gives no random bytes");
 	for (size_t i = 0; i < sizeof(bits); i++)
 		snprintf(e->door.token + 2 * i, 3, "%02x", bits[i]);

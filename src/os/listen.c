@@ -38,7 +38,7 @@ int
 kr_listen_loopback(int backlog, uint16_t *port, struct kr_error *err)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	kr_auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+	kr_auto_fd int fd = kr_socket_make(AF_INET, SOCK_STREAM, IPPROTO_TCP, true);
 	socklen_t n = sizeof(at);
 
 	if (fd < 0)
