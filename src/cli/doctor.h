@@ -61,7 +61,7 @@ bool kr_doctor_needs_bubblewrap(struct kr_doctor *doctor);
 void kr_doctor_container(struct kr_doctor *doctor, const struct kr_repo *repo);
 
 /* doctor_macos.c: what kind: os needs on macOS (MAC-11). */
-struct kr_macos_facts {
+struct kr_macos_found {
 	const char *sandbox_exec;
 	bool has_program, is_raised; /* it is there; a sandbox that allows everything could be raised */
 	const char *said;            /* why it could not, in its own words; "" */
@@ -71,7 +71,7 @@ struct kr_macos_facts {
 };
 void kr_doctor_macos(struct kr_doctor *doctor);
 /* Pure: the rows of these facts. */
-void kr_doctor_macos_judge(struct kr_doctor *doctor, const struct kr_macos_facts *facts);
+void kr_doctor_macos_judge(struct kr_doctor *doctor, const struct kr_macos_found *facts);
 
 /* The type of the file system that holds `path`, from bytes in the form of /proc/self/mountinfo; NULL when it
  * has no such line. Pure. */

@@ -20,7 +20,7 @@ enum { ANSWER_BYTES = 4096, LIMIT_MS = 10000 };
 /* ---- what the facts mean ---- */
 
 static void
-judge_walls(struct kr_doctor *d, const struct kr_macos_facts *facts)
+judge_walls(struct kr_doctor *d, const struct kr_macos_found *facts)
 {
 	if (!facts->has_program) {
 		kr_doctor_add(d, "sandbox-exec", KR_VERDICT_FAIL, "it is a part of macOS: repair the system, or use kind: docker",
@@ -38,7 +38,7 @@ judge_walls(struct kr_doctor *d, const struct kr_macos_facts *facts)
 }
 
 static void
-judge_tools(struct kr_doctor *d, const struct kr_macos_facts *facts)
+judge_tools(struct kr_doctor *d, const struct kr_macos_found *facts)
 {
 	if (*facts->developer)
 		kr_doctor_add(d, "developer tools", KR_VERDICT_OK, "", "xcode-select has chosen '%s'", facts->developer);
@@ -50,7 +50,7 @@ judge_tools(struct kr_doctor *d, const struct kr_macos_facts *facts)
 }
 
 static void
-judge_machine(struct kr_doctor *d, const struct kr_macos_facts *facts)
+judge_machine(struct kr_doctor *d, const struct kr_macos_found *facts)
 {
 	if (facts->is_translated)
 		kr_doctor_add(d, "machine", KR_VERDICT_WARN, "install kraft for arm64, with a Homebrew below /opt/homebrew",
@@ -60,7 +60,7 @@ judge_machine(struct kr_doctor *d, const struct kr_macos_facts *facts)
 }
 
 void
-kr_doctor_macos_judge(struct kr_doctor *d, const struct kr_macos_facts *facts)
+kr_doctor_macos_judge(struct kr_doctor *d, const struct kr_macos_found *facts)
 {
 	judge_walls(d, facts);
 	judge_tools(d, facts);
@@ -87,7 +87,7 @@ ask(struct kr_arena *arena, const char *const argv[], const char **line)
 }
 
 static void
-try_sandbox(struct kr_doctor *d, struct kr_macos_facts *facts)
+try_sandbox(struct kr_doctor *d, struct kr_macos_found *facts)
 {
 	static const char profile[] = "(version 1)\n(allow default)\n";
 	char file[] = "/tmp/kraft-doctor-XXXXXX";
@@ -106,7 +106,7 @@ void
 kr_doctor_macos(struct kr_doctor *d)
 {
 	static const char *const translated[] = { "/usr/sbin/sysctl", "-n", "sysctl.proc_translated", NULL };
-	struct kr_macos_facts facts = { .sandbox_exec = d->host.sandbox_exec, .said = "", .developer = "" };
+	struct kr_macos_found facts = { .sandbox_exec = d->host.sandbox_exec, .said = "", .developer = "" };
 	char chosen[KR_PATH_MAX];
 	const char *line;
 	struct stat st;

@@ -92,7 +92,7 @@ static void
 mac_11_what_macos_lacks_is_a_row_with_its_fix(void **state)
 {
 	static const struct {
-		struct kr_macos_facts facts;
+		struct kr_macos_found facts;
 		const char *name, *detail, *fix;
 		enum kr_verdict verdict;
 	} cases[] = {
@@ -113,7 +113,7 @@ mac_11_what_macos_lacks_is_a_row_with_its_fix(void **state)
 	for (size_t i = 0; i < KR_COUNT(cases); i++) {
 		KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 		struct kr_doctor d = { .arena = &arena };
-		struct kr_macos_facts facts = cases[i].facts;
+		struct kr_macos_found facts = cases[i].facts;
 		const struct kr_doctor_row *row;
 
 		facts.sandbox_exec = "/s";
