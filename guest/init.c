@@ -328,20 +328,37 @@ receive_start(struct init *init)
 	list_variables(init);
 }
 
+/* Whether something is mounted there: its place is made by the runtime where it is missing. */
+static bool
+is_mount(int dir, const char *name)
+{
+	/* The beginning of struct statx, which not every libc has. */
+	struct {
+		uint32_t mask, block_bytes;
+		uint64_t attributes;
+		char rest[240];
+	} seen = { 0 };
+	enum { IS_MOUNT = 0x2000 };
+
+	/* A kernel before 5.8 does not say it. */
+	return syscall(SYS_statx, dir, name, AT_SYMLINK_NOFOLLOW, 0, &seen) == 0 && (seen.attributes & IS_MOUNT);
+}
+
 /* Whether there is a name in it; one that we may not read is not known to be empty. */
 static bool
 has_entries(const char *path)
 {
 	static char list[ENTRIES_BYTES] __attribute__((aligned(8)));
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	long got = fd < 0 ? 1 : syscall(SYS_getdents64, fd, list, sizeof(list));
 	bool found = fd < 0;
+	long got;
 
-	for (long at = 0; fd >= 0 && at < got; at += ((struct dirent *)(list + at))->d_reclen) {
-		const char *name = ((struct dirent *)(list + at))->d_name;
+	while (!found && (got = syscall(SYS_getdents64, fd, list, sizeof(list))) > 0)
+		for (long at = 0; at < got && !found; at += ((struct dirent *)(list + at))->d_reclen) {
+			const char *name = ((struct dirent *)(list + at))->d_name;
 
-		found = found || (strcmp(name, ".") != 0 && strcmp(name, "..") != 0);
-	}
+			found = strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !is_mount(fd, name);
+		}
 	if (fd >= 0)
 		close(fd);
 	return found;

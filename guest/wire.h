@@ -178,7 +178,7 @@ enum {
  * long as the container runs and end it when its stdin ends. The launcher ends the container by ending its connection, and
  * is done when the client is. Of device and inode in the verify block nothing is compared: they are other ones inside. The
  * flags say so (bit 1), and the two numbers are what can be compared: the type of the file (S_IFMT of its mode), and 1
- * for a directory that is not empty.
+ * for a directory in which more is than what is mounted in it.
  *
  * kraft-guest init --connect PATH --image-env: in place of --pipe. The command's variables are the container's
  * own, and over them those of the start. An EXEC without '/' is looked up along their PATH as execvp(3) does it,

@@ -51,9 +51,24 @@ client_environment(struct kr_launch *launch, struct kr_error *err)
 	return launch->client_env < 0 ? -1 : 0;
 }
 
-/* An unreadable one has none, as far as anybody can tell; and a machine may not show sockets at all. */
+static bool
+is_mount_point(struct kr_launch *launch, const char *directory, const char *name)
+{
+	const struct kr_plan *plan = launch->start->plan;
+	const char *path = kr_path_join(launch->arena, directory, name);
+
+	for (size_t i = 0; i < plan->step_count; i++)
+		if (strcmp(plan->steps[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * An unreadable one has none, as far as anybody can tell; a machine may not show sockets at all; and what is
+ * mounted in it is there also where the directory is another one.
+ */
 static void
-look_for_entries(struct kr_opened *opened)
+look_for_entries(struct kr_launch *launch, const char *path, struct kr_opened *opened)
 {
 	int fd = S_ISDIR(opened->type) ? openat(opened->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -64,7 +79,8 @@ look_for_entries(struct kr_opened *opened)
 	}
 	for (const struct dirent *e; (e = readdir(dir)) && !opened->has_entries;)
 		opened->has_entries =
-			e->d_type != DT_SOCK && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+			e->d_type != DT_SOCK && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+			!is_mount_point(launch, path, e->d_name);
 	closedir(dir);
 }
 
@@ -82,7 +98,7 @@ render(struct kr_launch *launch, struct kr_error *err)
 	container.empty_path = empty;
 	for (size_t i = 0; container.runtime->is_machine && i < launch->opened_count; i++)
 		if (launch->opened[i].fd >= 0)
-			look_for_entries(&launch->opened[i]);
+			look_for_entries(launch, start->plan->steps[i].path, &launch->opened[i]);
 	result = kr_container_args(start->plan, &container, launch->opened, &text, err);
 	if (result == 0)
 		result = kr_launch_fill(launch, &text.args, &text.verify, err);

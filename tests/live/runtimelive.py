@@ -49,8 +49,8 @@ run)
 esac
 exec %(cli)s "$@"
 """
-SAYS = {"docker": 's/"OperatingSystem":"[^"]*"/"OperatingSystem":"Docker Desktop"/',
-        "podman": 's/"serviceIsRemote":[a-z]*/"serviceIsRemote":true/; s/"hostname":"[^"]*"/"hostname":"machine.example"/'}
+SAYS = {"docker": 's/"OperatingSystem": *"[^"]*"/"OperatingSystem":"Docker Desktop"/',
+        "podman": 's/"serviceIsRemote": *[a-z]*/"serviceIsRemote":true/; s/"hostname": *"[^"]*"/"hostname":"machine.example"/'}
 
 
 def wrapper(name, cli, says=True):
