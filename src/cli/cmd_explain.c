@@ -108,6 +108,24 @@ plan_git(struct explain *e, struct kr_error *err)
 	return 0;
 }
 
+/* MAC-08: on macOS the repository itself, by the names that a first session has. */
+static const struct kr_plan_shared_git *
+shared_git(struct explain *e)
+{
+	for (size_t i = 0; i < e->tree_count; i++) {
+		struct kr_tree *tree = &e->trees[i];
+		const char *worktrees = kr_path_join(e->arena, tree->checkout.common, "worktrees");
+
+		tree->shared = (struct kr_plan_shared_git){ .worktree = i ? tree->worktree : NULL,
+			.common = tree->checkout.common,
+			.worktree_git_dir = kr_path_join(e->arena, worktrees, kr_path_basename(tree->worktree)),
+			.branch = kr_arena_printf(e->arena, "kraft/%s", e->item.id),
+			.borrowed = tree->plan.borrowed,
+			.next = i + 1 < e->tree_count ? &e->trees[i + 1].shared : NULL };
+	}
+	return &e->trees->shared;
+}
+
 static int
 find_trees(struct explain *e, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -166,7 +184,10 @@ make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error 
 	r->cwd = kr_where_cwd(e->arena, &e->where, e->item.worktree, &wanted);
 	r->argv = parsed->word_count ? (const char *const *)parsed->words
 								 : default_command(e->arena, r->repo, r->phase);
-	r->git = &e->trees->plan;
+	if (e->host.os == KR_SYSTEM_MACOS && r->repo->sandbox.kind != KR_SANDBOX_DOCKER)
+		r->macos = kr_plan_macos_shown(e->arena, &e->host, r->session, shared_git(e));
+	else
+		r->git = &e->trees->plan;
 	r->terminal = !parsed->value[HARNESS] && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	return parsed->value[HARNESS] ? plan_agent(e, parsed, err) : 0;
 }
@@ -266,8 +287,6 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 
 	if (make_request(&e, parsed, err) < 0)
 		return -1;
-	if (e.request.repo->sandbox.kind != KR_SANDBOX_DOCKER)
-		e.request.macos = kr_plan_macos_shown(arena, &e.host, e.request.session);
 	if (e.request.repo->sandbox.kind != KR_SANDBOX_DOCKER || look_at_container(&e, err) == 0)
 		plan = kr_plan_build(arena, &e.host, &e.request, &e.lookup, err);
 	if (!plan)

@@ -115,7 +115,7 @@ plan_for(struct kr_doctor *d, const struct kr_repo *repo, const struct kr_plan *
 		.channel_dir = kr_path_join(d->arena, run, "sn/doctor"),
 		.cwd = kr_path_join(d->arena, run, "worktrees/doctor"),
 		.argv = argv,
-		.macos = kr_plan_macos_shown(d->arena, &d->host, "doctor"),
+		.macos = kr_plan_macos_shown(d->arena, &d->host, "doctor", NULL),
 	};
 	*out = kr_plan_build(d->arena, &d->host, request, NULL, err);
 	return *out ? 0 : -1;

@@ -36,11 +36,13 @@ kr_build_bin(const struct kr_build *b)
 }
 
 const struct kr_plan_macos *
-kr_plan_macos_shown(struct kr_arena *arena, const struct kr_host *host, const char *session)
+kr_plan_macos_shown(
+	struct kr_arena *arena, const struct kr_host *host, const char *session, const struct kr_plan_shared_git *git)
 {
 	struct kr_plan_macos *macos = kr_arena_new(arena, struct kr_plan_macos);
 
 	macos->tmpdir = kr_arena_printf(arena, "%s/t/%s", host->places.run_dir, session);
+	macos->git = git;
 	macos->proxy = "http://127.0.0.1"; /* no value of it is printed */
 	return host->os == KR_SYSTEM_MACOS ? macos : NULL;
 }

@@ -240,7 +240,8 @@ const struct kr_plan_env *kr_plan_environment(
 	struct kr_arena *arena, const struct kr_host *host, const struct kr_request *request, size_t *count);
 
 /* kind: os on macOS, of a plan that is shown and not launched: places and a way out as a session's would be. NULL on Linux. */
-const struct kr_plan_macos *kr_plan_macos_shown(struct kr_arena *arena, const struct kr_host *host, const char *session);
+const struct kr_plan_macos *kr_plan_macos_shown(
+	struct kr_arena *arena, const struct kr_host *host, const char *session, const struct kr_plan_shared_git *git);
 /* What the plan of this request will say of its phase's hosts: macOS's way out is opened before there is a plan. *needed: as in
  * struct kr_plan. */
 const struct kr_host_list *kr_plan_hosts(struct kr_arena *arena, const struct kr_request *request, size_t *needed);
