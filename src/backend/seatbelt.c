@@ -383,7 +383,7 @@ rules_stay(struct profile *p)
 
 		if (s->kind == KR_STEP_BIND_RW && s->reach == KR_REACH_BESIDE)
 			kr_strs_add(&p->arena, &stay, s->path);
-		for (; is_in_writable(p, path); path = kr_path_dirname(&p->arena, path))
+		for (; path[1] && is_in_writable(p, path); path = kr_path_dirname(&p->arena, path))
 			if (!kr_strs_has(&stay, path))
 				kr_strs_add(&p->arena, &stay, path);
 	}
