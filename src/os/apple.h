@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* profile: a profile's text, or with the flag the name of one of the system's own. For good, and for what is started from here. */
+/* profile: a profile's text, or with the flag the name of one of the system's own. For good, also for what is started. */
 extern int sandbox_init(const char *profile, uint64_t flags, char **error);
 enum { KR_SANDBOX_NAMED = 1 };
 

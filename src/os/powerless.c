@@ -1,7 +1,7 @@
 /*
  * A fork, because what is to be parsed is in memory already and the parser is a function. The child's power is taken away in
- * powerless_linux.c or powerless_darwin.c. The answer is written to a mapping that both share, and is believed only when the child
- * ended of itself with status 0.
+ * powerless_linux.c or powerless_darwin.c. The answer is written to a mapping that both share, and is believed only
+ * when the child ended of itself with status 0.
  */
 #include "os/powerless.h"
 

@@ -1,8 +1,8 @@
 /*
  * Parsing what a worker wrote in a process that holds no power: a child that has the bytes in its memory, can
  * ask for more memory and end, and nothing else (no descriptor, no file, no socket, no program; 2 s of
- * processor time, 256 MiB on Linux: macOS holds nobody to a limit of memory). The parser fills in one plain struct; whatever it does, that struct is all that
- * comes back, so it is to be checked like any other word of the worker's.
+ * processor time, 256 MiB on Linux: macOS holds nobody to a limit of memory). The parser fills in one plain
+ * struct; whatever it does, that struct is all that comes back, so it is to be checked like any other word of the worker's.
  *
  * Or, for what comes piece by piece: a child that reads from one descriptor and writes to another besides.
  */

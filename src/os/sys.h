@@ -33,7 +33,7 @@ void kr_end_with_parent(pid_t parent, int signal);
 
 /*
  * A program started in a session of its own, every signal at its default and none blocked. `become` runs in the child and
- * executes the program; it makes nothing but async-signal-safe calls, changes no memory, and comes back with errno when it cannot.
+ * executes the program; it makes nothing but async-signal-safe calls, changes no memory, and comes back with errno if it cannot.
  * Waiting for *pid and kill(-*pid) work whoever that is: where the system sends nobody a signal when a parent ends (macOS), a
  * process that leads the session, watches over the program and ends as it did. 0, or an errno: then nothing was started.
  */
