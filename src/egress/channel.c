@@ -90,13 +90,23 @@ option_is(int fd, int option, int wanted)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &n) == 0 && n == sizeof(value) && value == wanted;
 }
 
+/* macOS answers with the option's bit. */
+static bool
+is_listening(int fd)
+{
+	int value = 0;
+	socklen_t n = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &n) == 0 && n == sizeof(value) && value != 0;
+}
+
 bool
 kr_listener_check(int fd)
 {
 	struct sockaddr_in name = { 0 };
 	socklen_t n = sizeof(name);
 
-	return kr_socket_is_tcp4(fd) && option_is(fd, SO_ACCEPTCONN, 1) &&
+	return kr_socket_is_tcp4(fd) && is_listening(fd) &&
 		   getsockname(fd, (struct sockaddr *)&name, &n) == 0 && n == sizeof(name) &&
 		   name.sin_family == AF_INET && name.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
 }

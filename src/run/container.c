@@ -40,11 +40,21 @@ check_architecture(const struct kr_image *image, struct kr_error *err)
 	return kr_hint(err, "name an image of this machine's architecture");
 }
 
+/* What runs inside is a program of Linux, and of those a Mac has none. */
+static int
+check_host(const struct kr_host *host, struct kr_error *err)
+{
+	if (host->os != KR_SYSTEM_MACOS)
+		return 0;
+	kr_fail(err, KR_E_UNSUPPORTED, "kind: docker and kind: podman are not built into this kraft for macOS");
+	return kr_hint(err, "use 'kind: os', whose walls are macOS's own");
+}
+
 static int
 find_runtime(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo,
 	struct kr_run_container *out, struct kr_error *err)
 {
-	if (kr_plan_check_network(repo, err) < 0 ||
+	if (check_host(host, err) < 0 || kr_plan_check_network(repo, err) < 0 ||
 		kr_sandbox_file_load(arena, &host->places, &out->file, err) < 0 ||
 		kr_ca_extra(arena, host, &out->file, &out->ca, err) < 0 ||
 		kr_runtime_find(arena, host, &out->file, &out->runtime, err) < 0)
