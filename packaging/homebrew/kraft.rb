@@ -12,6 +12,7 @@ class Kraft < Formula
   depends_on "pkgconf" => :build
   depends_on "scdoc" => :build
   depends_on "jansson"
+  depends_on "libxcrypt"
   depends_on "libyaml"
   depends_on "llhttp"
   depends_on "sqlite"

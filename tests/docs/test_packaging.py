@@ -12,7 +12,8 @@ PLIST = ROOT / "share/launchd/com.kraft.server.plist"
 RECIPE = (ROOT / "packaging/homebrew/kraft.rb").read_text()
 BUILD = (ROOT / "meson.build").read_text()
 # meson's name of a library, and Homebrew's; None: the system's own, or of tests alone.
-LIBRARIES = {"yaml-0.1": "libyaml", "jansson": "jansson", "sqlite3": "sqlite", "llhttp": "llhttp", "threads": None, "crypt": None, "m": None, "cmocka": None}
+LIBRARIES = {"yaml-0.1": "libyaml", "jansson": "jansson", "sqlite3": "sqlite", "llhttp": "llhttp", "libxcrypt": "libxcrypt",
+             "threads": None, "crypt": None, "m": None, "cmocka": None}
 TOOLS = {"meson", "ninja", "pkgconf", "scdoc"}
 
 

@@ -1,4 +1,4 @@
-"""The programs that scripts/build-macos made: Mach-O for the machine, and nothing taken from anywhere but libSystem and the stubs.
+"""What scripts/build-macos made: Mach-O for the machine, and nothing taken from anywhere but libSystem and the stubs.
 
 They cannot be run here. That they link says that every call has a declaration of macOS's and stands in a library; this says that
 what came out is what was meant.
@@ -62,7 +62,7 @@ def problems_of(machine, name, data):
         found.append("it has no signature, without which that machine runs nothing")
     if set(program.libraries) != PROGRAMS[name]:
         found.append("it loads %s" % ", ".join(program.libraries))
-    if "_" + "sandbox_init" not in program.taken and name != "kraft-guest":
+    if "_sandbox_init" not in program.taken and name != "kraft-guest":
         found.append("it takes no sandbox_init: what parses for it would not be confined")
     return found + ["'%s' is of no library" % symbol for symbol, number in sorted(program.taken.items())
                     if not 1 <= number <= len(program.libraries)]
@@ -82,7 +82,8 @@ def main():
 
     for number, (machine, name) in enumerate(files, 1):
         path = BUILD / machine / name
-        point(number, "%s for %s" % (name, machine), problems_of(machine, name, path.read_bytes()) if path.exists() else ["it was not built"])
+        problems = problems_of(machine, name, path.read_bytes()) if path.exists() else ["it was not built"]
+        point(number, "%s for %s" % (name, machine), problems)
     # The look itself: it sees a program of the other machine, a library too many, and a symbol of no library.
     whole = (BUILD / "aarch64" / "kraft").read_bytes()
     point(len(files) + 1, "the other machine's is seen", [] if problems_of("x86_64", "kraft", whole) else ["it was taken"])
