@@ -553,6 +553,8 @@ kg_shim_main(int argc, char **argv)
 		return print_usage(1, 0);
 	if (argc >= 3 && strcmp(argv[1], "admin") == 0 && strcmp(argv[2], "permission-hook") == 0)
 		return kg_hook_main(argc, argv);
+	if (argc >= 3 && strcmp(argv[1], "admin") == 0 && strcmp(argv[2], "probe-walls") == 0)
+		return kg_probe_main(argc, argv);
 #ifndef __APPLE__ /* its proof listens on a port inside, and there nothing may */
 	if (argc >= 3 && strcmp(argv[1], "admin") == 0 && strcmp(argv[2], "prove-hook") == 0)
 		return kg_prove_main(argc, argv);

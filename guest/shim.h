@@ -35,4 +35,7 @@ int kg_hook_main(int argc, char **argv);
 /* prove.c: argv[3] on are the harness and what is to be proven. */
 int kg_prove_main(int argc, char **argv);
 
+/* probe.c: argv[3] on are the questions. */
+int kg_probe_main(int argc, char **argv);
+
 #endif
