@@ -179,6 +179,9 @@ kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job)
 	tell_grants(run, job, notes);
 	if (notes->calls_refused)
 		kr_run_say("calls of the command to kraft were refused; 'kraft view events --session %s' has them", job->paths.id);
+	if (notes->strangers)
+		kr_run_say("%u request%s to the session's proxy did not say its token, or came from outside of the session", notes->strangers,
+			notes->strangers == 1 ? "" : "s");
 	if (notes->lost)
 		kr_run_say("the session's proxy ended before its time and was %s; its connections were cut",
 			notes->is_out ? "not started again" : "started again");
