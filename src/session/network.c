@@ -3,6 +3,7 @@
 #include <limits.h>
 
 #include <jansson.h>
+#include <unistd.h>
 
 #include "os/host.h"
 #include "os/sys.h"
@@ -17,8 +18,7 @@ struct kr_session_network {
 	struct kr_session_refused refused[KR_REFUSED_HOSTS_MAX];
 	struct kr_session_network_notes notes;
 	struct kr_calls calls;
-	kr_peer_of_fn *peer_of;
-	void *peer_context;
+	uint64_t started; /* this process: no process of the session is older */
 };
 
 /* ---- events ---- */
@@ -95,7 +95,18 @@ on_lost(void *context, bool restarted)
 
 enum { HOLDERS_MAX = 64 }; /* of one socket; more are as good as not told */
 
-/* Whose a connection is can be told as long as it is open, and only of processes of this user. */
+/* A process that was there before this one is not the session's, whatever it knows; of a younger one nothing is known, since one
+ * that has lost its parent is no longer seen to be a descendant. */
+static enum kr_peer
+is_older(void *context, pid_t pid)
+{
+	const struct kr_session_network *n = context;
+	const uint64_t started = kr_process_start(pid);
+
+	return started && started < n->started ? KR_PEER_OTHER : KR_PEER_UNKNOWN;
+}
+
+/* Can be told as long as the connection is open, and only of processes of this user. */
 static enum kr_peer
 whose(void *context, uint16_t client_port)
 {
@@ -103,10 +114,8 @@ whose(void *context, uint16_t client_port)
 	pid_t holders[HOLDERS_MAX];
 	int found;
 
-	if (!n->peer_of)
-		return KR_PEER_UNKNOWN;
 	found = kr_socket_holders(client_port, kr_egress_door(n->egress)->port, holders, HOLDERS_MAX);
-	return kr_peer_judge(holders, found, n->peer_of, n->peer_context);
+	return kr_peer_judge(holders, found, is_older, n);
 }
 
 /* Who knocks without the token may be anybody on this machine: it is a number, and no host was refused. */
@@ -153,7 +162,7 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 		.is_on_loopback = want->is_on_loopback,
 	};
 
-	*n = (struct kr_session_network){ .arena = arena, .want = *want };
+	*n = (struct kr_session_network){ .arena = arena, .want = *want, .started = kr_process_start(getpid()) };
 	n->notes.refused = n->refused;
 	n->calls = (struct kr_calls){ .item = want->item,
 		.session = want->session,
@@ -197,13 +206,6 @@ const struct kr_egress_door *
 kr_session_network_door(const struct kr_session_network *n)
 {
 	return kr_egress_door(n->egress);
-}
-
-void
-kr_session_network_know(struct kr_session_network *n, kr_peer_of_fn *of, void *context)
-{
-	n->peer_of = of;
-	n->peer_context = context;
 }
 
 int

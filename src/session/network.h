@@ -37,8 +37,6 @@ int kr_session_network_serve(struct kr_session_network *network, struct kr_error
 const char *kr_session_network_socket(const struct kr_session_network *network);
 /* On loopback: what the session's proxy URL is made of; else NULL. */
 const struct kr_egress_door *kr_session_network_door(const struct kr_session_network *network);
-/* On loopback, once the session's processes can be told: a request from another one is refused although it knows the token. */
-void kr_session_network_know(struct kr_session_network *network, kr_peer_of_fn *of, void *context);
 /* A side of the relay's (session/relay.h): never finished. */
 int kr_session_network_fd(const struct kr_session_network *network);
 bool kr_session_network_ready(void *network);
