@@ -1,6 +1,7 @@
 /*
- * kraft admin probe-walls VERB:ARGUMENT...: the questions of `kraft admin selftest` (src/cli/cmd_admin_selftest.c), asked inside of a
- * session, and once more outside of it, where each of them must come out. Prints a line for each: its number, and "ok" or why not.
+ * kraft admin probe-walls VERB:ARGUMENT...: the questions of `kraft admin selftest` (src/cli/cmd_admin_selftest.c), asked inside
+ * of a session, and once more outside of it, where each of them must come out. Prints a line for each: its number, and "ok" or
+ * why not.
  * Every attempt is harmless when it succeeds, and what it makes it takes away.
  *
  * It knows nothing of what is expected: the judge is kraft.

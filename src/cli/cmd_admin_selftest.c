@@ -31,8 +31,8 @@ enum { RUN_MS = 300000, SETUP_MS = 60000, OUTPUT_BYTES = 64 << 10, GOT_BYTES = 9
 enum systems { LINUX = 1, MACOS = 2, BOTH = 3 };
 enum expected { ALLOW, DENY, DENY_ALONE /* outside it may fail as well, so it is not asked there */ };
 
-/* @ stands for: c the canary, d its directory, r the repository, k kraft's home, t and u a port and a socket that are listened on,
- * p a process. */
+/* @ stands for: c the canary, d its directory, r the repository, k kraft's home, t and u a port and a socket that are
+ * listened on, p a process. */
 struct probe {
 	const char *id;
 	enum systems systems;
@@ -55,7 +55,8 @@ static const struct probe probes[] = {
 	{ "OS-MNT-11 MAC-04", BOTH, DENY, "open:@c", "write to a file of the home directory" },
 	{ "OS-MNT-11 MAC-04", BOTH, DENY, "list:@d", "list a directory of the home directory" },
 	{ "OS-MNT-11 MAC-04", BOTH, DENY, "make:@d/probe-made", "make a file in the home directory" },
-	{ "OS-MNT-11 MAC-04", BOTH, DENY, "shell:ln -s @c probe-link; cat probe-link; s=$?; rm probe-link; exit $s", "read it through a link" },
+	{ "OS-MNT-11 MAC-04", BOTH, DENY, "shell:ln -s @c probe-link; cat probe-link; s=$?; rm probe-link; exit $s",
+		"read it through a link" },
 	{ "OS-MNT-11 MAC-04", BOTH, DENY, "link:@c", "have it under a second name" },
 	{ "OS-MNT-11 MAC-04", BOTH, DENY, "shell:mv @d @d-moved && mv @d-moved @d", "move the directory above it away" },
 	{ "OS-MNT-11 MAC-04", BOTH, DENY, "shell:cat @c", "read it by another program" },
@@ -96,7 +97,8 @@ static const struct probe probes[] = {
 	{ "MAC-09", MACOS, DENY_ALONE, "shell:open -g -a TextEdit", "LaunchServices" },
 	{ "MAC-09", MACOS, DENY_ALONE, "shell:osascript -e 'tell application \"Finder\" to get name'", "Apple Events" },
 	{ "MAC-09", MACOS, DENY_ALONE, "shell:echo x | pbcopy && pbpaste | grep x", "the pasteboard" },
-	{ "MAC-09", MACOS, DENY_ALONE, "shell:security find-generic-password -g -s kraft-probe 2>&1 | grep -q 'could not be found'", "the keychain" },
+	{ "MAC-09", MACOS, DENY_ALONE, "shell:security find-generic-password -g -s kraft-probe 2>&1 | grep -q 'could not be found'",
+		"the keychain" },
 	{ "MAC-13", MACOS, ALLOW, "read:/private/etc/ssl/cert.pem", "the host's CA file" },
 };
 
@@ -172,12 +174,16 @@ static int
 run_child(const struct selftest *s, const char *const argv[], const char *directory, int64_t limit_ms, struct kr_buf *out,
 	struct kr_buf *errors, int *status, struct kr_error *err)
 {
-	return kr_child_run(&(struct kr_child){ .path = argv[0], .argv = argv, .envp = s->environment, .directory = directory, .limit_ms = limit_ms },
-		out, errors, status, err);
+	const struct kr_child child = {
+		.path = argv[0], .argv = argv, .envp = s->environment, .directory = directory, .limit_ms = limit_ms
+	};
+
+	return kr_child_run(&child, out, errors, status, err);
 }
 
 static const char script[] =
-	"set -e; umask 077; mkdir canary repo k k/config; echo secret >canary/file; cd repo; git init -q; echo a probe >README; git add README; "
+	"set -e; umask 077; mkdir canary repo k k/config; echo secret >canary/file; "
+	"cd repo; git init -q; echo a probe >README; git add README; "
 	"git -c user.name=kraft -c user.email=kraft@kraft.example -c commit.gpgsign=false -c core.hooksPath=/dev/null commit -qm probe; "
 	"mkdir -p .git/hooks; git config user.name kraft; git config user.email kraft@kraft.example; cd ..; "
 	"printf '{\"repos\": [{\"path\": \"%s/repo\", \"setup_command\": \"\", \"test_command\": \"true\", \"sandbox\": "
@@ -321,8 +327,8 @@ print_json(const struct selftest *s, const struct utsname *name, bool well, stru
 				row->probe->expected == ALLOW ? "allow" : "deny", "inside", row->inside, "outside",
 				row->probe->expected == DENY ? row->outside : "", "right", !*wrong(row)));
 	}
-	return kr_print_json(json_pack("{s:b, s:s, s:s, s:s, s:s, s:o}", "ok", well, "kraft", KR_VERSION, "system", name->sysname, "release",
-							 name->release, "machine", name->machine, "rows", rows),
+	return kr_print_json(json_pack("{s:b, s:s, s:s, s:s, s:s, s:o}", "ok", well, "kraft", KR_VERSION, "system", name->sysname,
+							 "release", name->release, "machine", name->machine, "rows", rows),
 		err);
 }
 
@@ -337,8 +343,8 @@ print(const struct selftest *s, const struct utsname *name)
 		const char *verdict = wrong(row);
 
 		right += !*verdict;
-		printf("%-10s  %-5s  %-44s  %-18s  inside: %s\n", *verdict ? verdict : "right", row->probe->expected == ALLOW ? "allow" : "deny",
-			row->probe->what, row->probe->id, row->inside);
+		printf("%-10s  %-5s  %-44s  %-18s  inside: %s\n", *verdict ? verdict : "right",
+			row->probe->expected == ALLOW ? "allow" : "deny", row->probe->what, row->probe->id, row->inside);
 	}
 	printf("%zu of %zu as they must be\n", right, s->n);
 }
