@@ -114,7 +114,7 @@ what_was_looked_at_is_what_is_opened_REF_04(void **state)
 	struct kr_plan_place *places;
 	struct kr_error err = { 0 };
 	struct kr_step steps[2] = { 0 };
-	const struct kr_plan plan = { .steps = steps, .step_count = 2 };
+	const struct kr_plan plan = { .request = &(struct kr_request){ 0 }, .steps = steps, .step_count = 2 };
 	struct kr_opened opened[2];
 	size_t n;
 

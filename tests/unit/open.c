@@ -70,7 +70,7 @@ static enum kr_error_code
 try(struct world *w, const char *source, enum kr_step_check check, struct kr_error *err)
 {
 	struct kr_step step = { .kind = KR_STEP_BIND_RO, .path = source, .source = source, .check = check };
-	struct kr_plan plan = { .steps = &step, .step_count = 1 };
+	struct kr_plan plan = { .request = &(struct kr_request){ 0 }, .steps = &step, .step_count = 1 };
 	struct kr_opened opened[1];
 
 	*err = (struct kr_error){ 0 };
