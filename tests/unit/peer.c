@@ -86,6 +86,7 @@ MAC_06_who_holds_a_socket_is_found_by_both_ends(void **state)
 	pid_t holders[4], child;
 
 	(void)state;
+	assert_true(listener >= 0);
 	assert_int_equal(kr_socket_holders(near, door, holders, 4), 1);
 	assert_int_equal(holders[0], getpid());
 	assert_int_equal(kr_socket_holders(door, near, holders, 4), 0); /* not accepted: nobody holds that end */
