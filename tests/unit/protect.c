@@ -243,7 +243,7 @@ static void
 case_does_not_count_on_macos_MAC_04(void **state)
 {
 	static const char *const spellings[] = { "/Users/ada/.SSH", "/users/ADA/.ssh/id", "/Users/ada/.\xc5\xbf\xc5\xbfh",
-		"/Users/ada/.\xe2\x84\xaa" "ube/config", "/Users/ada/library", "/Users/ada/LIBRARY/keychains", "/USERS/ADA",
+		("/Users/ada/.\xe2\x84\xaa" "ube/config"), "/Users/ada/library", "/Users/ada/LIBRARY/keychains", "/USERS/ADA",
 		"/users", "/Users/ada/.KRAFT/run/x", "/data/Credentials", "/data/.NPMRC" };
 	static const char *const others[] = { "/Users/ada/.sshx", "/Users/adam", "/Users/ada/Library/Caches", "/data/Credential",
 		"/Users/ada/.\xc5\xbfh", "/Users/ad", "/data/k" };
