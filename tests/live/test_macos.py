@@ -195,7 +195,7 @@ def _(t):
 def _(t):
     home = Mac()
     with Screen(home) as s:
-        s.until("$> ").line('"$KRAFT" run -- sh -c "echo begin; read x; echo got-\\$x"')
+        s.until("$> ").line('"$KRAFT" run -- sh -c "echo be""gin; read x; echo got-\\$x"')
         s.until("begin").type("\x1a")
         s.until("Stopped").line("fg")
         s.type("word\n")
