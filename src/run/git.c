@@ -34,7 +34,7 @@ enum {
 };
 
 bool
-kr_run_is_in_repository(const struct kr_run_state *run)
+kr_run_is_macos(const struct kr_run_state *run)
 {
 	return run->host.os == KR_SYSTEM_MACOS && !run->container.is_used;
 }
@@ -327,7 +327,7 @@ open_tree(struct kr_run_state *run, struct kr_tree *tree, struct kr_error *err)
 {
 	unsigned number = (unsigned)(tree - run->trees);
 
-	if ((kr_run_is_in_repository(run) ? kr_shared_open : kr_private_open)(run->arena, run->host.places.run_dir,
+	if ((kr_run_is_macos(run) ? kr_shared_open : kr_private_open)(run->arena, run->host.places.run_dir,
 			run->item.id, number, &tree->checkout, tree->git_dir, &tree->git, err) < 0)
 		return -1;
 	fill_plan(tree);

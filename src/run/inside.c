@@ -33,7 +33,7 @@ kr_run_bounded(const struct kr_run_state *run, const char *const *argv, unsigned
 {
 	struct kr_strs words = { 0 };
 
-	if (kr_run_is_in_repository(run)) {
+	if (kr_run_is_macos(run)) {
 		*limit_ms = (int64_t)seconds * 1000;
 		return argv;
 	}

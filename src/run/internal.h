@@ -93,8 +93,8 @@ int kr_run_git_share(struct kr_run_state *run, struct kr_error *err);
 /* After a session, whatever became of it: its commits into the repositories, and a word about them. False when it is to be
  * tried again. is_last: as kr_private_is_last said. */
 bool kr_run_git_publish(struct kr_run_state *run, const char *session, bool is_last);
-/* Whether the item works in the repository itself (git/shared.h), and not in a private git directory. */
-bool kr_run_is_in_repository(const struct kr_run_state *run);
+/* Whether kind: os is Seatbelt's here: then the item works in the repository itself (git/shared.h). */
+bool kr_run_is_macos(const struct kr_run_state *run);
 void kr_run_git_close(struct kr_run_state *run);
 
 /* inside.c. A short run in the worktree, or where the job's cwd says; its stderr is in the session's log only. The caller

@@ -124,13 +124,6 @@ explain_fault(struct kr_run_state *run, const struct kr_job *job, struct kr_erro
 
 /* ---- one launch ---- */
 
-/* Whether kind: os is Seatbelt's here. */
-static bool
-is_macos(const struct kr_run_state *run)
-{
-	return run->host.os == KR_SYSTEM_MACOS && !run->container.is_used;
-}
-
 /* In the session's folder, where no worker ever wrote: git would read a configuration from it. */
 static const char throwaway[] = "home";
 
@@ -207,7 +200,7 @@ start_beside(struct kr_run_state *run, struct kr_job *job, struct kr_relay_side 
 	sides[0] = (struct kr_relay_side){ run->changes.running ? run->changes.git.out_fd : -1, kr_changes_take,
 		&run->changes };
 	if (first) {
-		kr_session_sweep(run->host.places.run_dir, is_macos(run) ? run->host.guest_dir : NULL);
+		kr_session_sweep(run->host.places.run_dir, kr_run_is_macos(run) ? run->host.guest_dir : NULL);
 		kr_run_container_sweep(run);
 	}
 	return 0;
@@ -332,7 +325,7 @@ open_network(struct kr_run_state *run, struct kr_job *job, const struct kr_reque
 		.branch = run->trees->git.record.branch,
 		.policy = job->is_short_run ? NULL : &run->where.policy,
 		.harness = job->launch ? job->launch->agent->harness : NULL,
-		.is_on_loopback = is_macos(run),
+		.is_on_loopback = kr_run_is_macos(run),
 	};
 
 	if (job->is_short_run || kr_plan_has_open_network(request))
@@ -362,7 +355,7 @@ fill_macos(struct kr_run_state *run, struct kr_job *job, struct kr_request *requ
 static int
 plan_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_request *request, struct kr_log *log, struct kr_error *err)
 {
-	if (is_macos(run) && fill_macos(run, job, request, err) < 0)
+	if (kr_run_is_macos(run) && fill_macos(run, job, request, err) < 0)
 		return -1;
 	job->plan = kr_plan_build(run->arena, &run->host, request, NULL, err);
 	if (!job->plan)
@@ -414,7 +407,7 @@ end_for_launcher(struct kr_run_state *run, struct kr_job *job, int folder)
 static void
 end_on_macos(struct kr_run_state *run, struct kr_job *job, int folder, struct kr_log *log)
 {
-	if (!is_macos(run))
+	if (!kr_run_is_macos(run))
 		return;
 	end_for_launcher(run, job, folder);
 	kr_run_note_outlived(run, job, log);

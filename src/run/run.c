@@ -193,7 +193,7 @@ run_command(struct kr_run_state *run, struct kr_error *err)
 static int
 refuse_members(const struct kr_run_state *run, struct kr_error *err)
 {
-	if (run->tree_count == 1 || !kr_run_is_in_repository(run))
+	if (run->tree_count == 1 || !kr_run_is_macos(run))
 		return 0;
 	kr_fail(err, KR_E_UNSUPPORTED, "the workspace '%s' has members, which kind: os does not do on macOS", run->workspace);
 	return kr_hint(err, "run it in a container (kind: docker), or run in the members one by one");
