@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "egress/broker.h"
+#include "egress/managed.h"
 #include "egress/token.h"
 
 struct kr_egress_want {
@@ -17,6 +18,9 @@ struct kr_egress_want {
 	const char *channel_dir; /* the session's own, empty; the socket is made in it. Not looked at on loopback */
 	struct kr_broker_want broker;
 	void (*on_lost)(void *context, bool restarted); /* may be NULL; context is the broker's */
+	/* Not NULL: `program` is kraft-egress-tls, and these hosts' TLS ends there. Called at each start of a kraft-egress; what it
+	 * gives is copied and wiped with the start. False: err says why there is no start. Context is the broker's. */
+	bool (*managed)(void *context, struct kr_managed *out, struct kr_error *err);
 	bool is_on_loopback; /* macOS: it listens on 127.0.0.1 of the host itself, and answers only those who say the token */
 };
 
@@ -37,6 +41,10 @@ void kr_egress_end(struct kr_egress *egress);
 
 /* Of one that is on loopback, from open on; NULL: it is not. The user name in its URL is "kraft" and means nothing. */
 const struct kr_egress_door *kr_egress_door(const struct kr_egress *egress);
+
+/* With `managed`, from open on: the certificate of the session's own CA, PEM; its key never leaves kraft and kraft-egress.
+ * NULL: there is none. */
+const char *kr_egress_authority(const struct kr_egress *egress);
 
 /* The channel socket's path, as long as the egress lives; NULL: it is on loopback. */
 const char *kr_egress_socket(const struct kr_egress *egress);
