@@ -31,7 +31,8 @@ kg_end_look(struct kg_end *end)
 
 	if (end->reap)
 		(void)end->reap(end->context);
-	n = kg_processes_look(&end->mark, now, KG_TABLE_MOST);
+	end->look.family = &end->family;
+	n = kg_processes_look(&end->mark, &end->look, now, KG_TABLE_MOST);
 	if (n < 0)
 		return n;
 	end->family.before = end->table[end->turn];
@@ -58,11 +59,14 @@ kg_end_all(struct kg_end *end)
 	struct kg_ending ending = { 0 };
 
 	for (;;) {
-		long ours = kg_end_look(end);
+		long ours;
+
+		end->look.signal = ending.kills ? SIGKILL : SIGSTOP;
+		ours = kg_end_look(end);
 
 		if (ours < 0)
 			return ours;
-		if (kg_ending_step(&ending, end->table[end->turn], end->count, (size_t)ours))
+		if (kg_ending_step(&ending, end->table[end->turn], end->count, (size_t)ours, end->look.missed))
 			return 0;
 		if (ours && kg_now_ms() >= until)
 			return ours;

@@ -11,6 +11,7 @@ struct kg_end {
 	struct kg_mark mark;
 	struct kg_process *table[2]; /* of KG_TABLE_MOST */
 	size_t turn, count;          /* table[turn]: the last look */
+	struct kg_look look;
 	bool (*reap)(void *context); /* takes children that ended; before each look */
 	void *context;
 };

@@ -31,6 +31,12 @@ is_never_ours(const struct kg_family *family, const struct kg_process *one)
 	return one->pid <= 1 || one->pid == family->self || (one->id && (one->id == family->self_id || one->id == family->kraft_id));
 }
 
+bool
+kg_family_is_proven(const struct kg_family *family, const struct kg_process *one)
+{
+	return one->inside == KG_INSIDE_YES && one->uid == family->uid && !one->has_ended && !is_never_ours(family, one);
+}
+
 /* Without a look at other processes of this table. */
 static bool
 is_known(const struct kg_family *family, const struct kg_process *one)
@@ -92,7 +98,7 @@ stop_all(struct kg_process *table, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (!table[i].is_ours || table[i].has_ended || table[i].was_stopped)
 			continue;
-		table[i].signal = SIGSTOP;
+		table[i].signal = table[i].was_struck ? 0 : SIGSTOP;
 		table[i].was_stopped = true;
 		told++;
 	}
@@ -100,11 +106,16 @@ stop_all(struct kg_process *table, size_t n)
 }
 
 bool
-kg_ending_step(struct kg_ending *ending, struct kg_process *table, size_t n, size_t ours)
+kg_ending_step(struct kg_ending *ending, struct kg_process *table, size_t n, size_t ours, size_t missed)
 {
+	if (!ours && missed && ending->missing < KG_MISSED_LOOKS) {
+		ending->missing++;
+		ending->empty = 0;
+		return false;
+	}
 	if (!ours)
 		return ++ending->empty >= 2;
-	ending->empty = 0;
+	ending->empty = ending->missing = 0;
 	if (!ending->kills && ending->stopping++ < KG_STOP_LOOKS && stop_all(table, n))
 		return false;
 	ending->kills = true;

@@ -7,9 +7,10 @@
  * sandbox: a process cannot leave it, and it forgets nobody; but the system may not say.
  * A process number alone proves nothing, nor does a group, a session or a terminal: all of them can be somebody else's.
  *
- * Order: all are stopped first, until a look finds none that was not told before. What is stopped makes no new process, so
+ * Order: who is proven by the sandbox gets its signal in the moment it is seen. All are stopped first, until a look finds none that was not told before. What is stopped makes no new process, so
  * those that run on cannot outrun us, and while a parent is there its descent is known. Then all are killed, until two looks
- * in a row find nobody: one look is not a moment, and who was made meanwhile and whose parent is gone is in the next.
+ * in a row find nobody: one look is not a moment, and who was made meanwhile and whose parent is gone is in the next. A look that
+ * missed somebody has not found nobody; on a host where others come and go all the time this ends after so many looks.
  */
 #ifndef KG_FAMILY_H
 #define KG_FAMILY_H
@@ -29,6 +30,7 @@ struct kg_process {
 	char name[KG_LEFT_NAME];
 	/* what became of it */
 	bool is_ours;
+	bool was_struck;  /* got its signal when it was seen, in this look */
 	bool was_stopped; /* told to stop, now or before */
 	int signal;       /* to be sent now; 0: none */
 };
@@ -43,17 +45,24 @@ struct kg_family {
 	size_t before_count;
 };
 
+/* By itself, without a look at others: it is in the session's sandbox. */
+bool kg_family_is_proven(const struct kg_family *family, const struct kg_process *one);
+
 /* Says for each of the table whether it is ours, and puts it into the order of ids; returns how many of these still run. */
 size_t kg_family_judge(const struct kg_family *family, struct kg_process *table, size_t n);
 
 struct kg_ending {
 	int empty;    /* looks in a row that found nobody */
+	int missing;  /* looks that found nobody and missed somebody, since one that found somebody */
 	int stopping; /* looks while all are being stopped */
 	bool kills;
 };
-enum { KG_STOP_LOOKS = 16 }; /* then they are killed as they are */
+enum {
+	KG_STOP_LOOKS = 16, /* then they are killed as they are */
+	KG_MISSED_LOOKS = 64, /* then one that missed somebody counts as well */
+};
 
-/* After each look: what each of ours gets. True: the session is over. */
-bool kg_ending_step(struct kg_ending *ending, struct kg_process *table, size_t n, size_t ours);
+/* After each look: what each of ours gets. missed: who was gone before the look could ask. True: the session is over. */
+bool kg_ending_step(struct kg_ending *ending, struct kg_process *table, size_t n, size_t ours, size_t missed);
 
 #endif

@@ -16,8 +16,22 @@ struct kg_mark {
 /* The first process of the session is there: takes what can be known of it only now. */
 void kg_processes_mark(struct kg_mark *mark, pid_t command);
 
+struct kg_look {
+	const struct kg_family *family;
+	int signal;    /* sent to each that the sandbox proves (kg_family_is_proven) when it is seen; 0: none. What forks and ends is gone
+	                * when a look is over */
+	size_t missed; /* out: how many were gone before all could be asked about them, whose child may have come too late for this look */
+};
+/* For those who look: right after one was described. */
+static inline void
+kg_strike(const struct kg_look *look, struct kg_process *one)
+{
+	if (look->signal && kg_family_is_proven(look->family, one))
+		one->was_struck = kill(one->pid, look->signal) == 0;
+}
+
 /* All that run, as far as the system lets us see. The count, or -errno; -ENOSPC: there are more. */
-long kg_processes_look(const struct kg_mark *mark, struct kg_process *out, size_t room);
+long kg_processes_look(const struct kg_mark *mark, struct kg_look *look, struct kg_process *out, size_t room);
 
 /* 0: there is no such process. */
 uint64_t kg_process_id(pid_t pid);

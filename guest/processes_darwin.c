@@ -86,22 +86,26 @@ describe(const struct kg_mark *mark, pid_t pid, struct kg_process *out)
 	strlcpy(out->name, record.pbsi_comm, sizeof(out->name));
 	if (out->uid == getuid() && !out->has_ended)
 		out->inside = ask_sandbox(mark, pid);
-	return true;
+	return out->inside != KG_INSIDE_UNKNOWN || identify(pid, &it);
 }
 
+/* The kernel lists the youngest first, so what runs away is asked about first. */
 long
-kg_processes_look(const struct kg_mark *mark, struct kg_process *out, size_t room)
+kg_processes_look(const struct kg_mark *mark, struct kg_look *look, struct kg_process *out, size_t room)
 {
 	static pid_t pids[KG_PIDS_MOST];
 	int bytes = proc_listpids(PROC_ALL_PIDS, 0, pids, sizeof(pids));
 	size_t n = 0;
 
+	look->missed = 0;
 	if (bytes <= 0)
 		return errno ? -errno : -EIO;
 	if ((size_t)bytes == sizeof(pids) || (size_t)bytes / sizeof(*pids) > room)
 		return -ENOSPC;
 	for (size_t i = 0; i < (size_t)bytes / sizeof(*pids); i++)
 		if (pids[i] > 0 && describe(mark, pids[i], &out[n]))
-			n++;
+			kg_strike(look, &out[n++]);
+		else
+			look->missed += pids[i] > 0;
 	return (long)n;
 }

@@ -16,7 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 512, LIST_BYTES = 32768, ENVIRONMENT_BYTES = 1 << 17, PID_BITS = 22 };
+/* The list is taken in small pieces, so that little time is between a process's place in it and the question: what forks and
+ * ends has its child further on in the list. */
+enum { TEXT_BYTES = 512, LIST_BYTES = 320, ENVIRONMENT_BYTES = 1 << 17, PID_BITS = 22, FLAG_EXITING = 4 };
 
 static int
 open_of(pid_t pid, const char *file, char *path)
@@ -114,6 +116,17 @@ has_tmpdir(const struct kg_mark *mark, pid_t pid)
 }
 
 static bool
+is_ending(pid_t pid)
+{
+	char stat[TEXT_BYTES], name[KG_LEFT_NAME], state;
+	ssize_t n = read_of(pid, "/stat", stat, sizeof(stat));
+
+	if (n <= 0 || !kg_stat_name(stat, (size_t)n, name, &state))
+		return true;
+	return state == 'Z' || state == 'X' || field(stat, (size_t)n, 9) & FLAG_EXITING;
+}
+
+static bool
 describe(const struct kg_mark *mark, pid_t pid, struct kg_process *out)
 {
 	char stat[TEXT_BYTES], path[64], state;
@@ -131,19 +144,25 @@ describe(const struct kg_mark *mark, pid_t pid, struct kg_process *out)
 	out->id = id_of(pid, stat, (size_t)n);
 	out->parent_id = kg_process_id((pid_t)field(stat, (size_t)n, 4));
 	out->has_ended = state == 'Z' || state == 'X';
-	if (out->uid == getuid() && !out->has_ended)
-		out->inside = (mark->space && user_namespace(pid) == mark->space) || has_tmpdir(mark, pid) ? KG_INSIDE_YES : KG_INSIDE_NO;
-	return true;
+	if (out->uid != getuid() || out->has_ended)
+		return true;
+	if ((mark->space && user_namespace(pid) == mark->space) || has_tmpdir(mark, pid))
+		out->inside = KG_INSIDE_YES;
+	else
+		out->inside = KG_INSIDE_NO;
+	/* One that is ending has no variables any more. */
+	return out->inside == KG_INSIDE_YES || !is_ending(pid);
 }
 
 long
-kg_processes_look(const struct kg_mark *mark, struct kg_process *out, size_t room)
+kg_processes_look(const struct kg_mark *mark, struct kg_look *look, struct kg_process *out, size_t room)
 {
 	static char list[LIST_BYTES] __attribute__((aligned(8)));
 	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	size_t n = 0;
 	long got = proc < 0 ? -1 : 1;
 
+	look->missed = 0;
 	while (got > 0 && (got = syscall(SYS_getdents64, proc, list, sizeof(list))) > 0)
 		for (long at = 0; at < got; at += ((struct dirent *)(list + at))->d_reclen) {
 			const char *name = ((struct dirent *)(list + at))->d_name, *digits = name;
@@ -151,7 +170,11 @@ kg_processes_look(const struct kg_mark *mark, struct kg_process *out, size_t roo
 
 			if (!kg_number(&digits, name + strlen(name), INT32_MAX, &pid) || *digits || n == room)
 				continue;
-			n += describe(mark, (pid_t)pid, &out[n]);
+			if (!describe(mark, (pid_t)pid, &out[n])) {
+				look->missed++;
+				continue;
+			}
+			kg_strike(look, &out[n++]);
 		}
 	if (proc >= 0)
 		close(proc);
