@@ -118,7 +118,7 @@ def _(t):
 @wall("MAC-06 MAC-03", "nothing of a session but its variables and its profile's port knows the way out; its token is in no file, log or argument list")
 def _(t):
     home = Mac()
-    busy = home.start("sh", "-c", "echo ready; sleep 20")
+    busy = home.start("sh", "-c", "echo ready; exec sleep 20")  # no child, which would have no variables until it is sleep
     t.works(busy.stdout.readline() == b"ready\n", "it runs")
     with open("/proc/%d/environ" % children(busy.pid)[-1], "rb") as f:
         url = dict(v.split("=", 1) for v in f.read().decode().split("\0") if v)["HTTP_PROXY"]
