@@ -67,16 +67,8 @@ int kr_seatbelt_profile(const struct kr_plan *plan, struct kr_buf *out, struct k
 /* For explain: what every profile allows beside a plan's steps and its network, "service com.apple.logd", one line each. */
 void kr_seatbelt_beside(struct kr_arena *arena, bool has_terminal, struct kr_strs *out);
 
-/* What has to be true of a Mac and of kraft on it, before there are walls (MAC-11). */
-struct kr_macos_facts {
-	const char *machine;      /* of the kernel: "arm64", "x86_64" */
-	const char *sandbox_exec; /* where it has to be; NULL: it is not there, or not to be run */
-	bool is_root;
-	bool is_sandboxed;  /* kraft itself: the system puts no second profile on a process */
-	bool is_translated; /* a program for Intel, run by Rosetta */
-	bool has_tools;     /* Command Line Tools or an Xcode: without, /usr/bin/git only asks to install them */
-};
-/* Pure. KR_E_WALL or KR_E_UNSUPPORTED with the next step for the first that is not so. */
+struct kr_macos_facts; /* os/sys.h */
+/* Pure. Whether Seatbelt's walls can be raised here (MAC-11): KR_E_WALL or KR_E_UNSUPPORTED with the next step for the first that is not so. */
 int kr_macos_check(const struct kr_macos_facts *facts, struct kr_error *err);
 
 /* ---- seccomp (OS-SEC-01 to -03, -05) ---- */

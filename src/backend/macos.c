@@ -3,6 +3,7 @@
  * answer is tested where there is none. The first that is wrong is told; what comes first makes the rest pointless.
  */
 #include "backend/backend.h"
+#include "os/sys.h"
 
 static int
 check_program(const struct kr_macos_facts *facts, struct kr_error *err)
@@ -29,8 +30,8 @@ kr_macos_check(const struct kr_macos_facts *facts, struct kr_error *err)
 		return kr_fail(err, KR_E_UNSUPPORTED, "this is a Mac of '%s', and kraft knows arm64 and x86_64", facts->machine);
 	if (check_program(facts, err) < 0)
 		return -1;
-	if (!facts->sandbox_exec) {
-		kr_fail(err, KR_E_WALL, "'/usr/bin/sandbox-exec' is missing or cannot be run, and it raises the walls");
+	if (!facts->has_sandbox_exec) {
+		kr_fail(err, KR_E_WALL, "'%s' is missing or cannot be run, and it raises the walls", facts->sandbox_exec);
 		return kr_hint(err, "it is part of macOS: see whether the system is whole, or use kind: docker");
 	}
 	if (!facts->has_tools) {

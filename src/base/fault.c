@@ -95,6 +95,14 @@ kr_fault_macos(void)
 	return program && program[0] == '/' ? program : NULL;
 }
 
+bool
+kr_fault_macos_is(const char *word)
+{
+	const char *said = getenv("KRAFT_PRETEND_MACOS_IS");
+
+	return said && strcmp(said, word) == 0;
+}
+
 int64_t
 kr_fault_clock_ms(void)
 {

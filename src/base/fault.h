@@ -7,6 +7,7 @@
  *                                     at most a minute), full (FILE.fill takes all room of its file system)
  *     KRAFT_FAULT_CLOCK=FILE          holds milliseconds to add to the time of day
  *     KRAFT_PRETEND_MACOS=PROGRAM     kind: os goes macOS's way, with this program in the place of sandbox-exec
+ *     KRAFT_PRETEND_MACOS_IS=WORD     and this Mac is not as it should be: translated, sandboxed, bare (no tools), ppc
  *
  * The first process that comes to the point makes FILE, writes its name and its process number there, and does
  * what is asked; once FILE exists nobody does.
@@ -78,15 +79,18 @@ enum kr_fault_point {
 void kr_fault_reach(enum kr_fault_point point);
 int64_t kr_fault_clock_ms(void);
 const char *kr_fault_macos(void); /* NULL: it is not asked for */
+bool kr_fault_macos_is(const char *word);
 #define KR_FAULT(name) kr_fault_reach(KR_FAULT_AT_##name)
 #define KR_FAULT_CLOCK_MS() kr_fault_clock_ms()
 #define KR_FAULT_MACOS() kr_fault_macos()
+#define KR_FAULT_MACOS_IS(word) kr_fault_macos_is(word)
 
 #else
 
 #define KR_FAULT(name) ((void)0)
 #define KR_FAULT_CLOCK_MS() ((int64_t)0)
 #define KR_FAULT_MACOS() ((const char *)0)
+#define KR_FAULT_MACOS_IS(word) false
 
 #endif
 

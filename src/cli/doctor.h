@@ -7,6 +7,7 @@
 #define KR_CLI_DOCTOR_H
 
 #include "backend/container.h"
+#include "os/sys.h"
 #include "plan/plan.h"
 
 /* verdict, name in --json, how it is printed */
@@ -61,17 +62,13 @@ bool kr_doctor_needs_bubblewrap(struct kr_doctor *doctor);
 void kr_doctor_container(struct kr_doctor *doctor, const struct kr_repo *repo);
 
 /* doctor_macos.c: what kind: os needs on macOS (MAC-11). */
-struct kr_macos_found {
-	const char *sandbox_exec;
-	bool has_program, is_raised; /* it is there; a sandbox that allows everything could be raised */
-	const char *said;            /* why it could not, in its own words; "" */
-	const char *developer;       /* the directory that xcode-select has chosen; "": none */
-	bool has_tools;              /* the Command Line Tools are there */
-	bool is_translated;          /* by Rosetta */
-};
 void kr_doctor_macos(struct kr_doctor *doctor);
-/* Pure: the rows of these facts. */
-void kr_doctor_macos_judge(struct kr_doctor *doctor, const struct kr_macos_found *facts);
+struct kr_macos_trial {
+	bool is_raised;   /* a sandbox that allows everything */
+	const char *said; /* why not, in sandbox-exec's own words; "" */
+};
+/* Pure: the rows of these facts, and of the trial where sandbox-exec is there. */
+void kr_doctor_macos_judge(struct kr_doctor *doctor, const struct kr_macos_facts *facts, const struct kr_macos_trial *trial);
 
 /* The type of the file system that holds `path`, from bytes in the form of /proc/self/mountinfo; NULL when it
  * has no such line. Pure. */

@@ -9,12 +9,14 @@
 #include <sys/mount.h>
 #include <sys/proc_info.h>
 #include <sys/sysctl.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/portable.h"
+#include "os/apple.h"
 #include "os/sockets.h"
 
 const char *
@@ -424,4 +426,47 @@ kr_peer_uid(int fd, uid_t *out, struct kr_error *err)
 		return kr_fail(err, KR_E_NOT_FOUND, "the other end of the connection is no process of yours, or closing");
 	*out = geteuid();
 	return 0;
+}
+
+/* ---- what has to be true ---- */
+
+/* A translated program may ask; an Intel Mac has no such name. */
+static bool
+is_translated(void)
+{
+	int32_t answer = 0;
+	size_t n = sizeof(answer);
+
+	return sysctlbyname("sysctl.proc_translated", &answer, &n, NULL, 0) == 0 && answer == 1;
+}
+
+/* The directory that xcode-select has chosen, else that of the Command Line Tools; "": no git is in either. */
+static const char *
+find_tools(struct kr_arena *arena)
+{
+	static const char *const places[] = { "/var/db/xcode_select_link", "/Library/Developer/CommandLineTools" };
+	char real[KR_PATH_MAX];
+
+	for (size_t i = 0; i < KR_COUNT(places); i++)
+		if (realpath(places[i], real) && access(kr_path_join(arena, real, "usr/bin/git"), X_OK) == 0)
+			return kr_arena_dup(arena, real);
+	return "";
+}
+
+void
+kr_macos_look(struct kr_arena *arena, const char *sandbox_exec, struct kr_macos_facts *out)
+{
+	const char *developer = find_tools(arena);
+	struct utsname name;
+
+	*out = (struct kr_macos_facts){
+		.machine = uname(&name) == 0 ? kr_arena_dup(arena, name.machine) : "",
+		.sandbox_exec = sandbox_exec,
+		.has_sandbox_exec = access(sandbox_exec, X_OK) == 0,
+		.is_root = geteuid() == 0,
+		.is_sandboxed = sandbox_check(getpid(), NULL, 0) == 1,
+		.is_translated = is_translated(),
+		.has_tools = *developer != '\0',
+		.developer = developer,
+	};
 }

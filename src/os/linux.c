@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -377,4 +378,20 @@ kr_peer_uid(int fd, uid_t *out, struct kr_error *err)
 			err, KR_E_NOT_FOUND, "the other end of the connection is not on this machine, or closing");
 	*out = uid;
 	return 0;
+}
+
+void
+kr_macos_look(struct kr_arena *arena, const char *sandbox_exec, struct kr_macos_facts *out)
+{
+	(void)arena;
+	*out = (struct kr_macos_facts){
+		.machine = KR_FAULT_MACOS_IS("ppc") ? "ppc" : "arm64",
+		.sandbox_exec = sandbox_exec,
+		.has_sandbox_exec = access(sandbox_exec, X_OK) == 0,
+		.is_root = geteuid() == 0,
+		.is_sandboxed = KR_FAULT_MACOS_IS("sandboxed"),
+		.is_translated = KR_FAULT_MACOS_IS("translated"),
+		.has_tools = !KR_FAULT_MACOS_IS("bare"),
+		.developer = KR_FAULT_MACOS_IS("bare") ? "" : "/Library/Developer/CommandLineTools",
+	};
 }

@@ -97,6 +97,20 @@ int kr_peer_uid(int fd, uid_t *out, struct kr_error *err);
  */
 int kr_socket_holders(uint16_t local_port, uint16_t remote_port, pid_t *out, int most);
 
+/* What has to be true of a Mac and of kraft on it before there are walls (MAC-11; judged by kr_macos_check of backend/backend.h). */
+struct kr_macos_facts {
+	const char *machine;      /* of the kernel: "arm64", "x86_64" */
+	const char *sandbox_exec; /* where it has to be */
+	bool has_sandbox_exec;    /* it is there and may be run */
+	bool is_root;
+	bool is_sandboxed;     /* kraft itself: the system puts no second profile on a process */
+	bool is_translated;    /* a program for Intel, run by Rosetta */
+	bool has_tools;        /* Command Line Tools or an Xcode: without, /usr/bin/git only asks to install them */
+	const char *developer; /* where they are; "": there are none */
+};
+/* On Linux, for tests that pretend (base/fault.h): a Mac that has all, but for what they ask. */
+void kr_macos_look(struct kr_arena *arena, const char *sandbox_exec, struct kr_macos_facts *out);
+
 /* The type of the file system that fd (KR_O_LOOK will do) lies on, as the mount table names it ("ext4", "nfs4", "fuse.sshfs");
  * "" when the system does not say. */
 const char *kr_file_system_type(struct kr_arena *arena, int fd);

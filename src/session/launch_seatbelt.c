@@ -7,22 +7,21 @@
  * session starts is what may be shown. That it stays so is the profile's part: inside, no directory on the way to a place
  * can be renamed. A person's own program that swaps one meanwhile is not kept from it.
  */
-#include <errno.h>
-#include <unistd.h>
-
 #include "base/fd.h"
 #include "base/path.h"
+#include "os/sys.h"
 #include "session/launch.h"
 #include "session/seatbelt.h"
 
 enum { PROFILE_BYTES = 4 << 20 };
 
 static int
-check_program(const char *program, struct kr_error *err)
+check_mac(struct kr_launch *launch, struct kr_error *err)
 {
-	if (access(program, X_OK) == 0)
-		return 0;
-	return kr_fail_errno(err, KR_E_WALL, errno, "'%s', which raises the walls, cannot be executed", program);
+	struct kr_macos_facts facts;
+
+	kr_macos_look(launch->arena, launch->start->host->sandbox_exec, &facts);
+	return kr_macos_check(&facts, err);
 }
 
 static int
@@ -42,7 +41,7 @@ prepare(struct kr_launch *launch, struct kr_error *err)
 {
 	const char *empty;
 
-	if (check_program(launch->start->host->sandbox_exec, err) < 0 || kr_launch_open_sources(launch, &empty, err) < 0)
+	if (check_mac(launch, err) < 0 || kr_launch_open_sources(launch, &empty, err) < 0)
 		return -1;
 	return write_profile(launch, err);
 }

@@ -99,6 +99,20 @@ def _(t):
     t.control(home.sh("echo ran").out == "ran\n", "the same with one that works")
 
 
+@promise("MAC-11", "each launch asks whether this Mac and this kraft can have walls, and says the next step; doctor says the same")
+def _(t):
+    home = Mac()
+    for word, says, step in (("translated", "Rosetta", "Apple silicon"), ("sandboxed", "inside a sandbox itself", "a terminal that is in none"),
+                             ("bare", "Command Line Tools", "xcode-select --install"), ("ppc", "a Mac of 'ppc'", "")):
+        done = home.sh("echo ran", env={"KRAFT_PRETEND_MACOS_IS": word})
+        t.attack(done.code == 125 and done.out == "" and says in done.err and step in done.err, word, done)
+        doctor = home.kraft("admin", "doctor", env={"KRAFT_PRETEND_MACOS_IS": word}).out
+        told = [line for line in doctor.splitlines() if "FAIL" in line and ("machine" in line or "developer tools" in line)]
+        t.works(len(told) == 1, "doctor: " + word, doctor)
+    t.attack(not home.calls("words")[4:], "nothing but doctor's own trial was started", home.calls("words"))
+    t.control(home.sh("echo ran").out == "ran\n", "the same on one that is as it should be")
+
+
 @promise("MAC-01 MAC-02 PROC-17", "the profile is a file that no worker sees; sandbox-exec gets no variable, no other descriptor and no secret word")
 def _(t):
     home = Mac(env={"MallocLogFile": "/tmp/planted"})

@@ -92,34 +92,36 @@ static void
 mac_11_what_macos_lacks_is_a_row_with_its_fix(void **state)
 {
 	static const struct {
-		struct kr_macos_found facts;
+		struct kr_macos_facts facts;
+		struct kr_macos_trial trial;
 		const char *name, *detail, *fix;
 		enum kr_verdict verdict;
 	} cases[] = {
-		{ { .has_program = true, .is_raised = true, .has_tools = true }, "sandbox", "one was made", "", KR_VERDICT_OK },
-		{ { .has_program = true, .is_raised = true, .has_tools = true }, "machine", "this machine's kind", "", KR_VERDICT_OK },
-		{ { .has_program = true, .is_raised = true, .has_tools = true }, "developer tools", "CommandLineTools", "", KR_VERDICT_OK },
-		{ { .developer = "/Applications/Xcode.app/Contents/Developer" }, "developer tools", "Xcode.app", "", KR_VERDICT_OK },
-		{ { .has_tools = true }, "sandbox-exec", "'/s' is not there", "kind: docker", KR_VERDICT_FAIL },
-		{ { .has_tools = true }, "sandbox", "cannot be tried", "", KR_VERDICT_SKIP },
-		{ { .has_program = true, .said = "sandbox_apply: Operation not permitted" }, "sandbox", "Operation not permitted",
+		{ { .has_sandbox_exec = true, .has_tools = true }, { true, "" }, "sandbox", "one was made", "", KR_VERDICT_OK },
+		{ { .has_sandbox_exec = true, .has_tools = true }, { true, "" }, "machine", "this machine's kind", "", KR_VERDICT_OK },
+		{ { .has_tools = true, .developer = "/Applications/Xcode.app/Contents/Developer" }, { false, "" }, "developer tools", "Xcode.app", "",
+			KR_VERDICT_OK },
+		{ { .has_tools = true }, { false, "" }, "sandbox-exec", "'/s' is not there", "kind: docker", KR_VERDICT_FAIL },
+		{ { .has_tools = true }, { false, "" }, "sandbox", "cannot be tried", "", KR_VERDICT_SKIP },
+		{ { .has_sandbox_exec = true }, { false, "sandbox_apply: Operation not permitted" }, "sandbox", "Operation not permitted",
 			"a terminal of your own", KR_VERDICT_FAIL },
-		{ { .has_program = true }, "sandbox", "gave no reason", "a terminal of your own", KR_VERDICT_FAIL },
-		{ { .has_program = true }, "developer tools", "neither Xcode nor", "xcode-select --install", KR_VERDICT_FAIL },
-		{ { .is_translated = true }, "machine", "Rosetta translates", "arm64", KR_VERDICT_WARN },
+		{ { .has_sandbox_exec = true }, { false, "" }, "sandbox", "gave no reason", "a terminal of your own", KR_VERDICT_FAIL },
+		{ { .has_sandbox_exec = true }, { true, "" }, "developer tools", "neither Xcode nor", "xcode-select --install", KR_VERDICT_FAIL },
+		{ { .is_translated = true }, { false, "" }, "machine", "Rosetta", "Apple silicon", KR_VERDICT_FAIL },
+		{ { .is_sandboxed = true }, { false, "" }, "machine", "inside a sandbox", "a terminal", KR_VERDICT_FAIL },
+		{ { .is_root = true }, { false, "" }, "machine", "root", "ordinary user", KR_VERDICT_FAIL },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < KR_COUNT(cases); i++) {
 		KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
 		struct kr_doctor d = { .arena = &arena };
-		struct kr_macos_found facts = cases[i].facts;
+		struct kr_macos_facts facts = cases[i].facts;
 		const struct kr_doctor_row *row;
 
+		facts.machine = "arm64";
 		facts.sandbox_exec = "/s";
-		facts.said = facts.said ? facts.said : "";
-		facts.developer = facts.developer ? facts.developer : "";
-		kr_doctor_macos_judge(&d, &facts);
+		kr_doctor_macos_judge(&d, &facts, &cases[i].trial);
 		row = row_of(&d, cases[i].name);
 		if (!row)
 			fail_msg("%zu: there is no such row", i);

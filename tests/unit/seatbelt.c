@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "backend/backend.h"
+#include "os/sys.h"
 
 #include <cmocka.h>
 
@@ -97,7 +98,7 @@ what_is_allowed_beside_is_told_MAC_02(void **state)
 }
 
 static const struct kr_macos_facts good = {
-	.machine = "arm64", .sandbox_exec = "/usr/bin/sandbox-exec", .has_tools = true
+	.machine = "arm64", .sandbox_exec = "/usr/bin/sandbox-exec", .has_sandbox_exec = true, .has_tools = true
 };
 
 static void
@@ -127,7 +128,7 @@ a_mac_is_looked_at_before_a_launch_MAC_11(void **state)
 	expect_refusal(facts, "root", "ordinary user");
 	facts = good, facts.is_sandboxed = true;
 	expect_refusal(facts, "inside a sandbox", "terminal");
-	facts = good, facts.sandbox_exec = NULL;
+	facts = good, facts.has_sandbox_exec = false;
 	expect_refusal(facts, "/usr/bin/sandbox-exec", "kind: docker");
 	facts = good, facts.has_tools = false;
 	expect_refusal(facts, "Command Line Tools", "xcode-select --install");
