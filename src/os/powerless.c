@@ -17,7 +17,7 @@
 #include "base/portable.h"
 #include "os/power.h"
 
-enum { FAILED = 1 };
+enum { FAILED = 1, SANITIZED_IS_SLOWER = 5 };
 
 /* What a kind of child may use. */
 static const struct {
@@ -38,7 +38,7 @@ static bool
 keep_only(enum kr_power power)
 {
 	return kr_close_from(limits[power].first_closed) == 0 && set_limit(RLIMIT_CORE, 0) &&
-		set_limit(RLIMIT_CPU, limits[power].cpu_s) &&
+		set_limit(RLIMIT_CPU, (KR_SANITIZED ? SANITIZED_IS_SLOWER : 1) * limits[power].cpu_s) &&
 		(KR_SANITIZED || set_limit(RLIMIT_DATA, limits[power].data_bytes)) && kr_power_drop(power);
 }
 
