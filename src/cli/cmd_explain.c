@@ -179,7 +179,7 @@ make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error 
 	r->checkout = e->where.checkout.root;
 	r->home = e->item.home;
 	r->results_dir = e->item.results_dir;
-	r->result_file = kr_arena_printf(e->arena, "%s/%s.json", e->item.results_dir, r->session);
+	r->result_file = kr_item_result_file(e->arena, &e->item, r->session);
 	r->channel_dir = kr_session_channel_dir(e->arena, &e->host, r->session);
 	r->cwd = kr_where_cwd(e->arena, &e->where, e->item.worktree, &wanted);
 	r->argv = parsed->word_count ? (const char *const *)parsed->words

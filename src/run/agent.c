@@ -57,6 +57,15 @@ check_files(const struct kr_run_launch *launch, struct kr_error *err)
 }
 
 /* In the session's folder, which no worker ever wrote to; what is kept lies in the item's home. */
+static const char *
+context_of(struct kr_arena *arena, const struct kr_run_agent *agent, const struct kr_run_at *at)
+{
+	if (!agent->context)
+		return "";
+	return at->result ? kr_arena_printf(arena, "%s\nThe file for your result is %s ($KRAFT_RESULT_PATH).\n", agent->context, at->result)
+					  : agent->context;
+}
+
 static const char own_directory[] = "agent", kept_directory[] = ".kraft-agents";
 
 static void
@@ -88,7 +97,7 @@ kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, con
 			.effort = agent->effort,
 			.permission_mode = agent->permission_mode,
 			.policy = policy,
-			.context = agent->context ? agent->context : "",
+			.context = context_of(arena, agent, at),
 			.prompt = agent->prompt,
 			.resume = agent->resume,
 			.settings_dir = kr_session_channel_dir(arena, at->host, at->session),
@@ -259,6 +268,8 @@ kr_run_agent_prepare(struct kr_run_state *run, struct kr_job *job, struct kr_err
 	if (!job->id && !(job->id = kr_session_new_id(run->arena, err)))
 		return -1;
 	at.session = job->id;
+	if (kr_run_is_macos(run))
+		at.result = kr_item_result_file(run->arena, &run->item, job->id);
 	if (find_conversation(run, agent, err) < 0 ||
 		kr_run_launch_make(run->arena, agent, &run->where.policy, &at, NULL, launch, err) < 0)
 		return -1;

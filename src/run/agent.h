@@ -36,6 +36,7 @@ struct kr_run_launch {
 struct kr_run_at {
 	const struct kr_host *host;
 	const char *session, *home; /* home: the item's */
+	const char *result;         /* the session's own place for its result inside, to be told; NULL: it is told already, or has none */
 };
 /* gate: of a hook that was proven; NULL: not yet, or there is none. Looks at nothing and makes nothing.
  * Errors as of kr_agent_launch; KR_E_LIMIT for what no command line takes. */

@@ -309,6 +309,11 @@ know_hook(
 		known->gate = (struct kr_gate){ 0 };
 		return 0;
 	}
+	if (kr_run_is_macos(run)) {
+		kr_fail(err, KR_E_UNSUPPORTED, "whether '%s' heeds its hook cannot be asked on macOS yet: kraft's own question listens on a port inside, "
+			"which nothing may there", harness->id);
+		return kr_hint(err, "use a harness whose gate needs no hook (claude), or kind: docker");
+	}
 	hook = proven_of(run, harness, err);
 	if (!hook)
 		return -1;

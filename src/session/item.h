@@ -79,6 +79,8 @@ struct kr_session_paths {
 };
 int kr_session_paths_make(struct kr_arena *arena, const struct kr_host *host, const struct kr_item *item,
 	const char *id, struct kr_session_paths *out, struct kr_error *err);
+/* Where a session's result file is, whether it exists or not. */
+const char *kr_item_result_file(struct kr_arena *arena, const struct kr_item *item, const char *session);
 /* Where the channel's socket of a session is, whether it exists or not. */
 const char *kr_session_channel_dir(struct kr_arena *arena, const struct kr_host *host, const char *id);
 /* <run_dir>/empty, made when missing. */

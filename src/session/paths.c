@@ -42,10 +42,16 @@ new_directory(struct kr_arena *arena, const struct kr_host *host, const char *ki
 	return kr_arena_printf(arena, "%s/%s", parent, id);
 }
 
+const char *
+kr_item_result_file(struct kr_arena *arena, const struct kr_item *item, const char *session)
+{
+	return kr_arena_printf(arena, "%s/%s.json", item->results_dir, session);
+}
+
 static const char *
 new_result_file(struct kr_arena *arena, const struct kr_item *item, const char *id, struct kr_error *err)
 {
-	const char *path = kr_arena_printf(arena, "%s/%s.json", item->results_dir, id);
+	const char *path = kr_item_result_file(arena, item, id);
 	kr_auto_fd int dir_fd = kr_path_open(item->results_dir, KR_O_PLACE, err), fd = -1;
 
 	if (dir_fd < 0)

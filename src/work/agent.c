@@ -221,12 +221,14 @@ static const char *
 context_of(struct kr_work *work, const struct kr_work_task *t, const struct kr_work_launch *launch, bool is_words)
 {
 	const struct kr_policy_layer *walls = launch->policy.sandbox;
+	const bool is_image = walls && walls->sandbox.kind != KR_SANDBOX_OS;
 	const struct kr_brief_context context = {
 		.has_channel = kr_policy_has_channel(&launch->policy),
-		.is_image = walls && walls->sandbox.kind != KR_SANDBOX_OS,
+		.is_image = is_image,
 		.may_push = launch->policy.grants >> KR_GRANT_INDEX_PUSH & 1,
 		.is_reader = t->put_back,
 		.is_by_result = !is_words,
+		.result = is_words || (work->host.os == KR_SYSTEM_MACOS && !is_image) ? NULL : KR_AGENT_RESULT,
 	};
 
 	return kr_brief_context_text(work->arena, &context);

@@ -269,9 +269,9 @@ kr_brief_context_text(struct kr_arena *arena, const struct kr_brief_context *c)
 	if (!c->is_reader)
 		kr_buf_addf(&out, "\nCommit what you do on the branch that is checked out, and stay on it. %s\n",
 			c->may_push ? "You may push it where the item asks for that." : "Never push: kraft takes your commits out.");
-	kr_buf_addf(&out, "\nBefore you end, write one JSON object into %s. It is there, and empty; write\ninto that file "
+	kr_buf_addf(&out, "\nBefore you end, write one JSON object into %s%s. It is there, and empty; write\ninto that file "
 		"itself, since it cannot be replaced by another one.\n%s",
-		c->is_by_result ? KR_AGENT_RESULT " ($KRAFT_RESULT_PATH)" : "the file that $KRAFT_RESULT_PATH names", how_you_end);
+		c->result ? c->result : "the file that $KRAFT_RESULT_PATH names", c->result ? " ($KRAFT_RESULT_PATH)" : "", how_you_end);
 	kr_buf_adds(&out, c->is_by_result
 						  ? "Without it you have failed, whatever you did. So you have when a process that you started still runs "
 							"after\nyou: end what you put into the background.\n"

@@ -40,6 +40,7 @@ struct kr_brief_context {
 	bool may_push;     /* by the policy's grant */
 	bool is_reader;    /* what it changes is put back */
 	bool is_by_result; /* without a result file it has failed; else its exit status tells */
+	const char *result; /* where that file is inside, in every session; NULL: only its variable says */
 };
 const char *kr_brief_context_text(struct kr_arena *arena, const struct kr_brief_context *context);
 

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "golden.h"
+#include "plan/plan.h"
 #include "work/brief.h"
 
 /* ---- the end of an output ---- */
@@ -218,12 +219,13 @@ the_context_and_a_resumed_conversation_say_what_a_person_has_read_CHN_11(void **
 		const char *name;
 		struct kr_brief_context context;
 	} contexts[] = {
-		{ "a task's agent", { .has_channel = true, .is_by_result = true } },
-		{ "with the grant git-push", { .has_channel = true, .is_by_result = true, .may_push = true } },
-		{ "one that answers a review", { .has_channel = true, .is_by_result = true, .is_reader = true } },
+		{ "a task's agent", { .has_channel = true, .is_by_result = true, .result = KR_AGENT_RESULT } },
+		{ "with the grant git-push", { .has_channel = true, .is_by_result = true, .result = KR_AGENT_RESULT, .may_push = true } },
+		{ "one that answers a review", { .has_channel = true, .is_by_result = true, .result = KR_AGENT_RESULT, .is_reader = true } },
 		{ "words in an agent's place", { .has_channel = true } },
-		{ "in a container", { .has_channel = true, .is_image = true, .is_by_result = true } },
-		{ "in a container with an open network", { .is_image = true, .is_by_result = true } },
+		{ "on macOS", { .has_channel = true, .is_by_result = true } },
+		{ "in a container", { .has_channel = true, .is_image = true, .is_by_result = true, .result = KR_AGENT_RESULT } },
+		{ "in a container with an open network", { .is_image = true, .is_by_result = true, .result = KR_AGENT_RESULT } },
 		{ "words in an agent's place, with an open network", { .is_image = true } },
 	};
 	static const char *const breaks[] = { [KR_BREAK_PAUSE] = "paused", [KR_BREAK_LIMIT] = "rate-limited",
