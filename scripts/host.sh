@@ -15,6 +15,7 @@ pkg-config       cmd:pkg-config
 libyaml-dev      pc:yaml-0.1
 libjansson-dev   pc:jansson
 libsqlite3-dev   pc:sqlite3
+libssl-dev       pc:libssl
 node-llhttp      file:/usr/share/llhttp/llhttp.c
 musl-tools       cmd:musl-gcc
 bubblewrap       cmd:bwrap

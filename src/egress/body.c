@@ -85,11 +85,13 @@ kr_body_begin(struct kr_body *body, bool response, enum kr_framing framing, uint
 enum kr_body_state
 kr_body_feed(struct kr_body *body, char *bytes, size_t n, size_t *left)
 {
-	*left = 0;
+	*left = body->used = 0;
 	if (body->state != KR_BODY_MORE || n == 0)
 		return body->state;
 	body->to = bytes;
-	(void)judge(body, llhttp_execute(&body->parser, bytes, n));
+	body->used = n;
+	if (judge(body, llhttp_execute(&body->parser, bytes, n)) == KR_BODY_DONE)
+		body->used = (size_t)(llhttp_get_error_pos(&body->parser) - bytes);
 	*left = (size_t)(body->to - bytes);
 	return body->state;
 }

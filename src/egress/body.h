@@ -22,6 +22,7 @@ struct kr_body {
 	llhttp_t parser;
 	enum kr_body_state state;
 	char *to;     /* while feeding: where the next bytes of the body go */
+	size_t used;  /* of the bytes fed last; when the state is DONE, those behind them are not this body's */
 	size_t extra; /* bytes of chunk extensions since the last chunk, and of trailers */
 };
 

@@ -40,6 +40,7 @@
 enum {
 	EVENTS_A_STEP = 64,
 	FRAMES_A_STEP = 64, /* then the loop's others have their turn */
+	KR_TOLD_ONCE = KR_CALL_ROUTE_MAX + KR_HOST_MAX, /* more than a route, or a host with a name and a number */
 };
 
 struct ask {
@@ -90,9 +91,14 @@ struct kr_broker {
 	struct kr_addresses own;
 	int64_t own_until_ms;
 
-	char refused[KR_REFUSED_HOSTS_MAX][KR_CALL_ROUTE_MAX + 1]; /* hosts, and routes, which no host is like */
+	char refused[KR_REFUSED_HOSTS_MAX][KR_TOLD_ONCE]; /* hosts; routes and what is told of TLS, which no host is like */
 	unsigned refused_n;
 	bool told_last;
+
+	struct kr_managed_rule managed[KR_MANAGED_RULES]; /* host, port, variable, source; no value */
+	size_t managed_n;
+	uint64_t echoed; /* a bit for each rule whose secret came back */
+	struct kr_arena managed_arena;
 };
 
 /* ---- answers ---- */
@@ -183,12 +189,11 @@ was_told(const struct kr_broker *b, const char *what)
 	return false;
 }
 
-/* route: NULL for a host. */
+/* what: that it is told once of. route: NULL for a host. */
 static void
-tell_once(struct kr_broker *b, const struct kr_verdict *verdict, const char *route)
+tell_once(struct kr_broker *b, const char *what, const struct kr_verdict *verdict, const char *route)
 {
 	struct kr_refusal refusal = { .verdict = verdict, .route = route };
-	const char *what = route ? route : verdict->target.host;
 
 	if (b->told_last || was_told(b, what))
 		return;
@@ -206,7 +211,7 @@ refuse(struct ask *ask, const struct kr_verdict *verdict)
 	char line[KR_REFUSAL_LINE];
 
 	kr_refusal_line(verdict, line);
-	tell_once(ask->broker, verdict, NULL);
+	tell_once(ask->broker, verdict->target.host, verdict, NULL);
 	answer(ask, KR_ANSWER_REFUSED, 403, line);
 }
 
@@ -497,7 +502,7 @@ refuse_call(struct ask *ask, const struct kr_call *call, const char *why)
 	char line[KR_REFUSAL_LINE];
 
 	snprintf(verdict.reason, sizeof(verdict.reason), "'%s' was refused: %s", call->route, why);
-	tell_once(ask->broker, &verdict, call->route);
+	tell_once(ask->broker, call->route, &verdict, call->route);
 	kr_refusal_line(&verdict, line);
 	answer(ask, KR_ANSWER_REFUSED, 403, line);
 }
@@ -598,6 +603,59 @@ take_strangers(struct kr_broker *b, const struct kr_ask *frame)
 		tell_strangers(b, frame->id);
 }
 
+/* ---- what became of the hosts whose secrets are managed ---- */
+
+void
+kr_broker_manage(struct kr_broker *b, const struct kr_managed_rule *rules, size_t n)
+{
+	KR_BUG_IF(n > KR_MANAGED_RULES);
+	kr_arena_fini(&b->managed_arena);
+	b->managed_n = n;
+	for (size_t i = 0; i < n; i++)
+		b->managed[i] = (struct kr_managed_rule){ .host = kr_arena_dup(&b->managed_arena, rules[i].host),
+			.port = rules[i].port,
+			.header = kr_arena_dup(&b->managed_arena, rules[i].header),
+			.variable = kr_arena_dup(&b->managed_arena, rules[i].variable),
+			.source = kr_arena_dup(&b->managed_arena, rules[i].source) };
+}
+
+static void
+take_echo(struct kr_broker *b, uint32_t which)
+{
+	uint64_t bit = (uint64_t)1 << which;
+
+	if (!(b->echoed & bit) && b->want.on_echoed)
+		b->want.on_echoed(b->want.context, b->managed[which].host, b->managed[which].variable);
+	b->echoed |= bit;
+}
+
+static void
+refuse_told(struct kr_broker *b, const struct kr_managed_rule *rule, const struct kr_ask *frame)
+{
+	struct kr_verdict verdict = { .decision = KR_HOST_ALWAYS, .phase = b->want.phase, .target = { .port = rule->port } };
+	char what[KR_TOLD_ONCE];
+
+	snprintf(verdict.target.host, sizeof(verdict.target.host), "%s", rule->host);
+	snprintf(what, sizeof(what), "%s/%u/%u/%s", rule->host, rule->port, frame->bytes, frame->host);
+	if (frame->host[0])
+		snprintf(verdict.reason, sizeof(verdict.reason), "%s: '%s'", kr_told_words(frame->bytes), frame->host);
+	else
+		snprintf(verdict.reason, sizeof(verdict.reason), "%s", kr_told_words(frame->bytes));
+	tell_once(b, what, &verdict, NULL);
+}
+
+static void
+take_told(struct kr_broker *b, const struct kr_ask *frame)
+{
+	struct kr_target none;
+
+	b->is_broken = !kr_ask_check(frame, &none) || frame->id >= b->managed_n;
+	if (!b->is_broken && frame->bytes == KR_TOLD_ECHO)
+		take_echo(b, frame->id);
+	else if (!b->is_broken)
+		refuse_told(b, &b->managed[frame->id], frame);
+}
+
 /* One byte more than comes, for the text's NUL. */
 static void
 expect_call(struct kr_broker *b, const struct kr_ask *frame)
@@ -643,6 +701,8 @@ take_frames(struct kr_broker *b)
 			expect_call(b, &b->frame_bytes);
 		else if (b->frame_bytes.type == KR_ASK_STRANGERS)
 			take_strangers(b, &b->frame_bytes);
+		else if (b->frame_bytes.type == KR_ASK_TOLD)
+			take_told(b, &b->frame_bytes);
 		else
 			take_ask(b, &b->frame_bytes);
 	}
@@ -790,5 +850,6 @@ kr_broker_free(struct kr_broker *b)
 	kr_close_p(&b->timer);
 	kr_close_p(&b->poller);
 	kr_arena_fini(&b->own_arena);
+	kr_arena_fini(&b->managed_arena);
 	free(b);
 }

@@ -12,6 +12,7 @@
 #define KR_EGRESS_BROKER_H
 
 #include "egress/control.h"
+#include "egress/managed.h"
 #include "egress/peer.h"
 #include "egress/resolve.h"
 
@@ -48,6 +49,8 @@ struct kr_broker_want {
 	enum kr_peer (*whose)(void *context, uint16_t client_port);
 	/* On loopback: so many more were refused, for want of the token or because they are another's. May be NULL. */
 	void (*on_strangers)(void *context, unsigned n);
+	/* A host answered with the secret of this variable, and was cut off before it. Once for each variable. May be NULL. */
+	void (*on_echoed)(void *context, const char *host, const char *variable);
 	void *context;
 	kr_resolve_fn *resolve;           /* called by threads; NULL: kr_resolve */
 };
@@ -63,6 +66,9 @@ void kr_broker_free(struct kr_broker *broker); /* NULL is allowed; threads that 
 int kr_broker_attach(struct kr_broker *broker, int control_fd, struct kr_error *err);
 /* Whether the kraft-egress is there: attached, and neither gone nor thrown out for a frame it must not send. */
 bool kr_broker_attached(const struct kr_broker *broker);
+
+/* What the next kraft-egress is told to manage; copied without the values. At most KR_MANAGED_RULES. */
+void kr_broker_manage(struct kr_broker *broker, const struct kr_managed_rule *rules, size_t n);
 
 /* Readable when there is something to do; then call step, which does what can be done now. */
 int kr_broker_fd(const struct kr_broker *broker);

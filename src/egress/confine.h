@@ -35,6 +35,11 @@ enum kr_confine_step kr_confine_descriptors(unsigned first);
  * failure: the filter alone has no call left that Landlock would judge. */
 enum kr_confine_step kr_confine(void);
 
+/* The same for kraft-egress-tls, whose filter has besides what OpenSSL calls: getrandom, getpid, and to wake a futex. */
+enum kr_confine_step kr_confine_with_tls(void);
+/* Of these the two that keep memory from others, for a process that holds secrets before it can give up the rest. */
+enum kr_confine_step kr_confine_memory(void);
+
 /* One of the steps: every right that this kernel's Landlock knows is handled, and none given. False: it
  * failed; *raised says whether the kernel has it. Needs no_new_privs. */
 bool kr_confine_landlock(bool *raised);

@@ -70,3 +70,10 @@ kr_confine(void)
 		return KR_CONFINE_LIMITS;
 	return sandbox_init(profile, 0, &error) == 0 ? KR_CONFINE_DONE : KR_CONFINE_FILTER;
 }
+
+/* No kraft-egress-tls is built here. */
+enum kr_confine_step
+kr_confine_with_tls(void)
+{
+	return kr_confine();
+}

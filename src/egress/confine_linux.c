@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -212,9 +213,17 @@ static const struct rule rules[] = {
 #endif
 };
 
+/* Of kraft-egress-tls besides. OpenSSL asks whether it is still the process that it was before it draws random numbers, and its
+ * way of doing a thing once ends with waking nobody. */
+static const struct rule tls_rules[] = {
+	CALL(getrandom),
+	CALL(getpid),
+	CALL1(futex, EQUAL, 1, FUTEX_WAKE_PRIVATE),
+};
+
 /* Offsets in struct seccomp_data; the arguments are 64 bits each, low half first. */
 enum { AT_NUMBER = 0, AT_ARCH = 4, AT_ARGUMENTS = 16 };
-enum { FILTER_MAX = 5 + KR_COUNT(rules) * (3 + 3 * CHECKS) };
+enum { FILTER_MAX = 5 + (KR_COUNT(rules) + KR_COUNT(tls_rules)) * (3 + 3 * CHECKS) };
 
 struct program {
 	struct sock_filter code[FILTER_MAX];
@@ -262,7 +271,7 @@ emit_rule(struct program *program, const struct rule *rule)
 }
 
 static void
-build(struct program *program)
+build(struct program *program, bool has_tls)
 {
 	program->n = 0;
 	load(program, AT_ARCH);
@@ -271,16 +280,18 @@ build(struct program *program)
 	load(program, AT_NUMBER); /* x32's have bit 30 set and equal none below */
 	for (size_t i = 0; i < KR_COUNT(rules); i++)
 		emit_rule(program, &rules[i]);
+	for (size_t i = 0; has_tls && i < KR_COUNT(tls_rules); i++)
+		emit_rule(program, &tls_rules[i]);
 	emit(program, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0);
 }
 
 static bool
-load_filter(void)
+load_filter(bool has_tls)
 {
 	static struct program program;
 	struct sock_fprog filter = { .filter = program.code };
 
-	build(&program);
+	build(&program, has_tls);
 	filter.len = program.n;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
 }
@@ -288,7 +299,15 @@ load_filter(void)
 /* ---- all of it ---- */
 
 enum kr_confine_step
-kr_confine(void)
+kr_confine_memory(void)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return KR_CONFINE_DUMPABLE;
+	return set_limit(RLIMIT_CORE, 0) ? KR_CONFINE_DONE : KR_CONFINE_LIMITS;
+}
+
+static enum kr_confine_step
+confine(bool has_tls)
 {
 	bool raised;
 
@@ -303,5 +322,17 @@ kr_confine(void)
 		return KR_CONFINE_LIMITS;
 	if (!kr_confine_landlock(&raised))
 		return KR_CONFINE_LANDLOCK;
-	return load_filter() ? KR_CONFINE_DONE : KR_CONFINE_FILTER;
+	return load_filter(has_tls) ? KR_CONFINE_DONE : KR_CONFINE_FILTER;
+}
+
+enum kr_confine_step
+kr_confine(void)
+{
+	return confine(false);
+}
+
+enum kr_confine_step
+kr_confine_with_tls(void)
+{
+	return confine(true);
 }

@@ -17,6 +17,8 @@
 #include "egress/http.h"
 #include "egress/kraft_host.h"
 #include "egress/pump.h"
+#include "egress/terminate.h"
+#include "egress/tls.h"
 #include "egress/token.h"
 
 enum { LINGER_MS = 2000, LINGER_BYTES = 1 << 20, INTAKE_FIRST = 1024 };
@@ -26,8 +28,11 @@ enum { LINGER_MS = 2000, LINGER_BYTES = 1 << 20, INTAKE_FIRST = 1024 };
 enum kr_read
 kr_side_read(struct kr_egress *egress, struct kr_side *side, size_t *n)
 {
-	ssize_t got = recv(side->watch.fd, egress->scratch, sizeof(egress->scratch), MSG_DONTWAIT);
+	ssize_t got;
 
+	if (side->tls)
+		return kr_tls_read(egress, side, n);
+	got = recv(side->watch.fd, egress->scratch, sizeof(egress->scratch), MSG_DONTWAIT);
 	if (got < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? KR_READ_NONE : KR_READ_ERROR;
 	*n = (size_t)got;
@@ -36,8 +41,8 @@ kr_side_read(struct kr_egress *egress, struct kr_side *side, size_t *n)
 }
 
 /* Two heads of full size at most: one, and what came behind it in one read. */
-static bool
-intake_add(struct kr_intake *intake, const char *bytes, size_t n)
+bool
+kr_intake_add(struct kr_intake *intake, const char *bytes, size_t n)
 {
 	size_t need = intake->n + n, cap = intake->cap ? intake->cap : INTAKE_FIRST;
 	char *grown;
@@ -63,7 +68,7 @@ kr_intake_read(struct kr_egress *egress, struct kr_side *side)
 	size_t n = 0;
 	enum kr_read got = kr_side_read(egress, side, &n);
 
-	if (got == KR_READ_SOME && !intake_add(&side->intake, egress->scratch, n))
+	if (got == KR_READ_SOME && !kr_intake_add(&side->intake, egress->scratch, n))
 		return KR_READ_ERROR;
 	return got;
 }
@@ -171,10 +176,27 @@ close_side(struct kr_connection *connection, struct kr_side *side, bool abruptly
 		(void)setsockopt(
 			side->watch.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else it is a plain close */
 	kr_watch_close(connection->egress, &side->watch);
+	kr_tls_free(kr_steal(side->tls));
 	kr_intake_clear(&side->intake);
 	free(kr_steal(side->held));
 	side->held_at = side->held_n = 0;
 	kr_side_drop_pipe(connection->egress, side);
+}
+
+void
+kr_connection_close_server(struct kr_connection *connection, bool abruptly)
+{
+	close_side(connection, &connection->server, abruptly);
+	connection->server = (struct kr_side){ .watch = { .fd = -1, .kind = KR_WATCH_SERVER, .events = -1 } };
+}
+
+/* Out of the list of those that have something to read. */
+static void
+wait_no_more(struct kr_connection *connection)
+{
+	if (connection->waits)
+		TAILQ_REMOVE(&connection->egress->waiting, connection, of_waiting);
+	connection->waits = false;
 }
 
 void
@@ -190,6 +212,7 @@ kr_connection_end(struct kr_connection *connection, bool abruptly)
 		return;
 	kr_worker_call_free(connection);
 	is_known(connection);
+	wait_no_more(connection);
 	connection->stage = KR_STAGE_DEAD;
 	egress->connections[connection->slot] = NULL;
 	egress->free_slots[egress->free_n++] = connection->slot;
@@ -226,6 +249,12 @@ kr_connection_linger(struct kr_connection *connection)
 	if (!kr_side_is_clear(&connection->client))
 		return;
 	kr_worker_call_free(connection);
+	if (connection->client.tls && !connection->client.tls_closed) {
+		connection->client.tls_closed = true;
+		kr_tls_close(&connection->client);
+		if (!kr_side_is_clear(&connection->client))
+			return;
+	}
 	kr_side_shut(&connection->client);
 	kr_connection_set_deadline(connection, LINGER_MS);
 }
@@ -255,8 +284,12 @@ request_of(const struct kr_connection *connection, struct kr_head *head, struct 
 	const struct kr_intake *intake = &connection->client.intake;
 	const char *why;
 
-	return kr_request_parse(intake->bytes, intake->scan.at, head, &why) == 0 &&
-		   kr_request_destination(head, to, &why);
+	if (kr_request_parse(intake->bytes, intake->scan.at, head, &why) != 0)
+		return false;
+	if (!connection->bound)
+		return kr_request_destination(head, to, &why);
+	kr_tls_host_destination(connection->bound, to);
+	return true;
 }
 
 static void
@@ -274,7 +307,7 @@ fill_ask(struct kr_egress *egress, const struct kr_connection *connection)
 		return;
 	}
 	KR_BUG_IF(!request_of(connection, &head, &to));
-	egress->ask.type = connection->tunnel ? KR_ASK_CONNECT : KR_ASK_HTTP;
+	egress->ask.type = connection->tunnel || connection->bound ? KR_ASK_CONNECT : KR_ASK_HTTP;
 	egress->ask.port = to.target.port;
 	memcpy(egress->ask.host, to.target.host, strlen(to.target.host));
 }
@@ -303,29 +336,66 @@ send_ask(struct kr_egress *egress, const struct kr_connection *connection)
 	return kr_frame_write(egress->control.fd, call, bytes, &egress->call_used, -1);
 }
 
-/* Between two asks: how many strangers there were. 1: nothing of it is left to be sent, 0: not yet, -1: the other side is gone. */
-static int
-send_strangers(struct kr_egress *egress)
+static bool
+has_to_tell(const struct kr_egress *egress)
 {
-	int sent;
+	return egress->told_begun || egress->tells_strangers || egress->tolds_n;
+}
 
-	if (egress->told_used == 0 && (!egress->tells_strangers || egress->ask_used))
-		return 1;
-	if (egress->told_used == 0)
+/* The next that is no ask, begun to be sent with its first byte. */
+static void
+begin_telling(struct kr_egress *egress)
+{
+	if (egress->tells_strangers) {
 		egress->told = (struct kr_ask){ .type = KR_ASK_STRANGERS, .id = egress->refused_n };
-	sent = kr_frame_write(egress->control.fd, &egress->told, sizeof(egress->told), &egress->told_used, -1);
-	if (sent != 1)
-		return sent;
-	egress->refused_n -= egress->told.id;
+		return;
+	}
+	egress->told = egress->tolds[0];
+	memmove(egress->tolds, egress->tolds + 1, --egress->tolds_n * sizeof(egress->tolds[0]));
+}
+
+static void
+end_telling(struct kr_egress *egress)
+{
 	egress->told_used = 0;
+	if (egress->told.type != KR_ASK_STRANGERS)
+		return;
+	egress->refused_n -= egress->told.id;
 	egress->tells_strangers = false;
-	return 1;
+}
+
+/* Between two asks: what is none. 1: nothing of it is left to be sent, 0: not yet, -1: the other side is gone. */
+static int
+send_told(struct kr_egress *egress)
+{
+	int sent = 1;
+
+	while (sent == 1 && has_to_tell(egress) && (egress->told_begun || !egress->ask_used)) {
+		if (!egress->told_begun)
+			begin_telling(egress);
+		egress->told_begun = true;
+		sent = kr_frame_write(egress->control.fd, &egress->told, sizeof(egress->told), &egress->told_used, -1);
+		if (sent != 1)
+			return sent;
+		egress->told_begun = false;
+		end_telling(egress);
+	}
+	return sent;
+}
+
+void
+kr_egress_tell(struct kr_egress *egress, const struct kr_ask *told)
+{
+	if (egress->tolds_n < KR_TOLDS_MAX)
+		egress->tolds[egress->tolds_n++] = *told;
+	if (!kr_connection_send_asks(egress))
+		egress->broken = true;
 }
 
 bool
 kr_connection_send_asks(struct kr_egress *egress)
 {
-	int sent = send_strangers(egress);
+	int sent = send_told(egress);
 
 	while (egress->asking && sent == 1) {
 		struct kr_connection *first = egress->asking;
@@ -345,7 +415,7 @@ kr_connection_send_asks(struct kr_egress *egress)
 		}
 	}
 	return sent >= 0 && kr_watch_set(egress, &egress->control,
-							KR_POLL_IN | (egress->asking || egress->tells_strangers ? KR_POLL_OUT : 0));
+							KR_POLL_IN | (egress->asking || has_to_tell(egress) ? KR_POLL_OUT : 0));
 }
 
 void
@@ -394,6 +464,7 @@ static void
 on_request(struct kr_connection *connection)
 {
 	struct kr_intake *intake = &connection->client.intake;
+	const struct kr_tls_host *bound;
 	struct kr_destination to;
 	struct kr_head head;
 	const char *why = "";
@@ -409,15 +480,49 @@ on_request(struct kr_connection *connection)
 		refuse_head(connection, status, why);
 	else if (kr_is_kraft_host(&to))
 		kr_worker_call_begin(connection, &head, &to);
+	else if (connection->tunnel && (bound = kr_tls_host_of(connection->egress, &to.target)))
+		kr_terminate_begin(connection, bound);
+	else if (connection->tunnel || !kr_is_refused_plain(connection, &to.target))
+		kr_connection_ask(connection);
+}
+
+/* Inside of TLS that ends here. Where it goes is known; what it carries is judged before anything is asked or sent. */
+static void
+on_inner_request(struct kr_connection *connection)
+{
+	struct kr_intake *intake = &connection->client.intake;
+	struct kr_head head;
+	const char *why = "";
+	unsigned status = kr_request_parse(intake->bytes, intake->scan.at, &head, &why);
+
+	connection->bodyless = head.method == KR_METHOD_HEAD;
+	connection->tunnel = false;
+	if (status)
+		kr_connection_refuse(connection, status, why);
+	else if (!kr_terminate_judge(connection, &head))
+		return;
+	else if (connection->server.watch.fd >= 0)
+		kr_connection_send_request(connection);
 	else
 		kr_connection_ask(connection);
+}
+
+/* What came behind the message before is looked at first. */
+static enum kr_read
+read_head(struct kr_connection *connection)
+{
+	const struct kr_intake *intake = &connection->client.intake;
+
+	if (intake->n > intake->scan.at)
+		return KR_READ_SOME;
+	return kr_intake_read(connection->egress, &connection->client);
 }
 
 static void
 on_head(struct kr_connection *connection)
 {
 	struct kr_intake *intake = &connection->client.intake;
-	enum kr_read got = kr_intake_read(connection->egress, &connection->client);
+	enum kr_read got = read_head(connection);
 
 	if (got == KR_READ_NONE)
 		return;
@@ -430,9 +535,14 @@ on_head(struct kr_connection *connection)
 		kr_connection_refuse(connection, 400, "this is no HTTP request that is passed on");
 		return;
 	}
+	if (connection->bound && intake->scan.at == 0)
+		kr_connection_set_deadline(connection, KR_HEAD_MS);
 	switch (kr_head_scan(&intake->scan, intake->bytes, intake->n)) {
 	case KR_SCAN_WHOLE:
-		on_request(connection);
+		if (connection->bound)
+			on_inner_request(connection);
+		else
+			on_request(connection);
 		break;
 	case KR_SCAN_BAD:
 		refuse_head(connection, 400,
@@ -441,6 +551,23 @@ on_head(struct kr_connection *connection)
 	case KR_SCAN_MORE:
 		break;
 	}
+}
+
+void
+kr_connection_next(struct kr_connection *connection)
+{
+	connection->stage = KR_STAGE_HEAD;
+	kr_connection_set_deadline(connection, KR_NEXT_REQUEST_MS);
+}
+
+/* A server that is kept between two requests says nothing then but that it goes; its TLS may talk to ours. */
+static void
+on_idle_server(struct kr_connection *connection)
+{
+	size_t n;
+
+	if (kr_side_read(connection->egress, &connection->server, &n) != KR_READ_NONE)
+		kr_connection_close_server(connection, false);
 }
 
 /* ---- answered ---- */
@@ -491,12 +618,15 @@ on_reply_head(struct kr_connection *connection)
 	const char *why;
 	char text[96];
 
-	if (!kr_response_parse(intake->bytes, intake->scan.at, &head, &why)) {
+	if (!kr_response_parse(intake->bytes, intake->scan.at, &head, &why) || (connection->bound && intake->n > intake->scan.at)) {
 		kr_connection_refuse(connection, 502, "the upstream proxy's answer cannot be read");
 	} else if (head.status != 200) {
 		(void)snprintf(
 			text, sizeof(text), "the upstream proxy refused the tunnel with status %u", head.status);
 		kr_connection_refuse(connection, 502, text);
+	} else if (connection->bound) {
+		kr_intake_clear(intake);
+		kr_terminate_server(connection);
 	} else {
 		begin_tunnel(connection);
 	}
@@ -531,22 +661,37 @@ on_reply(struct kr_connection *connection)
 }
 
 static void
+begin_request(struct kr_connection *connection, bool upstream, const char *authorization)
+{
+	struct kr_http_begin begin = { .upstream = upstream, .authorization = authorization };
+
+	if (!request_of(connection, &begin.head, &begin.to))
+		KR_BUG_IF(true);
+	kr_http_begin(connection, &begin);
+}
+
+void
+kr_connection_send_request(struct kr_connection *connection)
+{
+	begin_request(connection, false, "");
+}
+
+static void
 on_connected(struct kr_connection *connection, const struct kr_answer *answer)
 {
 	const int on = 1;
-	bool upstream = answer->type == KR_ANSWER_UPSTREAM;
-	struct kr_http_begin begin = { .upstream = upstream, .authorization = answer->text };
+	bool upstream = answer->type == KR_ANSWER_UPSTREAM, tunnel = connection->tunnel || connection->bound;
 
 	(void)setsockopt(
 		connection->server.watch.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower without */
-	if (connection->tunnel && upstream)
+	if (tunnel && upstream)
 		ask_upstream(connection, answer->text);
-	else if (connection->tunnel)
+	else if (connection->bound)
+		kr_terminate_server(connection);
+	else if (tunnel)
 		begin_tunnel(connection);
-	else if (!request_of(connection, &begin.head, &begin.to))
-		KR_BUG_IF(true);
 	else
-		kr_http_begin(connection, &begin);
+		begin_request(connection, upstream, answer->text);
 }
 
 /* Whether this is an answer to what was asked: a call gets no socket, and a host no body. */
@@ -639,7 +784,11 @@ wanted(const struct kr_connection *connection, int *client, int *server)
 	*client = *server = -1;
 	switch ((enum kr_stage)connection->stage) {
 	case KR_STAGE_HEAD:
-		*client = KR_POLL_IN;
+		*client = KR_POLL_IN | (kr_side_is_clear(c) ? 0 : KR_POLL_OUT);
+		*server = KR_POLL_IN | (kr_side_is_clear(s) ? 0 : KR_POLL_OUT);
+		return true;
+	case KR_STAGE_HANDSHAKE:
+		kr_terminate_events(connection, client, server);
 		return true;
 	case KR_STAGE_CALL:
 		*client = kr_worker_call_events(connection);
@@ -668,6 +817,27 @@ wanted(const struct kr_connection *connection, int *client, int *server)
 	return false;
 }
 
+/* Of the client: what no event of its descriptor will tell of. */
+static bool
+has_read(const struct kr_connection *connection)
+{
+	const struct kr_intake *intake = &connection->client.intake;
+
+	return kr_tls_waits(&connection->client) || (connection->stage == KR_STAGE_HEAD && intake->n > intake->scan.at);
+}
+
+static void
+note_waiting(struct kr_connection *connection)
+{
+	bool client = connection->client.watch.events & KR_POLL_IN && has_read(connection);
+	bool server = connection->server.watch.fd >= 0 && connection->server.watch.events & KR_POLL_IN && kr_tls_waits(&connection->server);
+
+	if ((!client && !server) || connection->waits || connection->stage == KR_STAGE_DEAD)
+		return;
+	connection->waits = true;
+	TAILQ_INSERT_TAIL(&connection->egress->waiting, connection, of_waiting);
+}
+
 void
 kr_connection_settle(struct kr_connection *connection)
 {
@@ -679,6 +849,25 @@ kr_connection_settle(struct kr_connection *connection)
 	if (!kr_watch_set(egress, &connection->client.watch, client) ||
 		(connection->server.watch.fd >= 0 && !kr_watch_set(egress, &connection->server.watch, server)))
 		kr_connection_end(connection, true);
+	else
+		note_waiting(connection);
+}
+
+void
+kr_connections_go_on(struct kr_egress *egress)
+{
+	struct kr_connection *connection;
+	size_t n = 0;
+
+	TAILQ_FOREACH(connection, &egress->waiting, of_waiting)
+		n++;
+	for (; n && (connection = TAILQ_FIRST(&egress->waiting)); n--) {
+		wait_no_more(connection);
+		if (connection->client.watch.events & KR_POLL_IN && has_read(connection))
+			kr_connection_ready(connection, true, KR_POLL_IN);
+		else if (kr_tls_waits(&connection->server))
+			kr_connection_ready(connection, false, KR_POLL_IN);
+	}
 }
 
 /* An end that nobody can act on now is told again and again: the side leaves the set until it is wanted. */
@@ -696,7 +885,15 @@ kr_connection_ready(struct kr_connection *connection, bool client, unsigned even
 
 	switch ((enum kr_stage)connection->stage) {
 	case KR_STAGE_HEAD:
-		on_head(connection);
+		if (!kr_side_flush(client ? &connection->client : &connection->server))
+			kr_connection_end(connection, true);
+		else if (client)
+			on_head(connection);
+		else
+			on_idle_server(connection);
+		break;
+	case KR_STAGE_HANDSHAKE:
+		kr_terminate_ready(connection, client, events);
 		break;
 	case KR_STAGE_CALL:
 		kr_worker_call_ready(connection, events);
@@ -733,6 +930,10 @@ kr_connection_overdue(struct kr_connection *connection)
 	switch ((enum kr_stage)connection->stage) {
 	case KR_STAGE_REPLY:
 		kr_connection_refuse(connection, 502, "the upstream proxy did not answer in time");
+		kr_connection_settle(connection);
+		break;
+	case KR_STAGE_HANDSHAKE:
+		kr_terminate_overdue(connection);
 		kr_connection_settle(connection);
 		break;
 	case KR_STAGE_CALL:

@@ -6,6 +6,9 @@
  *                   -> HTTP                      a plain request and its response
  *     HEAD -> CALL -> ASKED                      a call to kraft itself (kraft_host.h)
  *                     ASKED -> WAIT -> ASKED     one that a person is asked about (mcp_host.c)
+ *     HEAD -> HANDSHAKE -> HEAD                  CONNECT to a host whose secrets are managed (terminate.h): TLS ends here
+ *             HEAD -> ASKED -> HANDSHAKE -> HTTP   and then each request inside; the first, and one after the host hung up
+ *             HEAD -> HTTP -> HEAD                 the next ones
  *     each -> LINGER                             an answer of ours, or the end of the response, is on its way
  * out
  *
@@ -31,6 +34,7 @@ enum kr_stage {
 	KR_STAGE_ASKED,
 	KR_STAGE_WAIT,
 	KR_STAGE_REPLY,
+	KR_STAGE_HANDSHAKE,
 	KR_STAGE_TUNNEL,
 	KR_STAGE_HTTP,
 	KR_STAGE_LINGER,
@@ -53,10 +57,14 @@ struct kr_side {
 	uint32_t held_at, held_n;
 	struct kr_pipe *pipe; /* a tunnel's: from this side to the other one, when large amounts come */
 	uint32_t piped;       /* bytes in it */
+	bool tls_closed;      /* TLS's own word that nothing more comes is said */
+	struct kr_tls *tls;   /* what goes over it is TLS, and ends here; NULL: it is passed on as it is */
 };
 
 struct kr_http;
 struct kr_worker_call;
+struct kr_tls;
+struct kr_tls_host;
 
 struct kr_connection {
 	struct kr_egress *egress;
@@ -76,6 +84,9 @@ struct kr_connection {
 	struct kr_worker_call *call; /* from KR_STAGE_CALL until its answer is out */
 	struct kr_channel *channel;  /* that handed it over, while that is open; NULL: none did */
 	uint32_t number;             /* there */
+	const struct kr_tls_host *bound; /* the host whose TLS ends here; NULL: no TLS does */
+	bool waits;                   /* in the egress's list of those */
+	TAILQ_ENTRY(kr_connection) of_waiting;
 	struct kr_connection *next;  /* in the list of those that ask, or of the dead */
 };
 
@@ -93,15 +104,23 @@ bool kr_connection_send_asks(struct kr_egress *egress);
 void kr_connection_overdue(struct kr_connection *connection);
 /* Ends it whatever it waits for; only when the conversation with kraft is over. */
 void kr_connection_abandon(struct kr_connection *connection);
+/* Those that have something to read which no descriptor tells of: once each. */
+void kr_connections_go_on(struct kr_egress *egress);
 void kr_connection_free_dead(struct kr_egress *egress);
 
-/* ---- for pump.c, http.c and kraft_host.c ---- */
+/* ---- for pump.c, http.c, kraft_host.c and terminate.c ---- */
 
 /* To kraft; from now on it has its place until the answer is there. */
 void kr_connection_ask(struct kr_connection *connection);
 /* Watches each side for what the stage can use. */
 void kr_connection_settle(struct kr_connection *connection);
 
+/* The server's side alone; abruptly: likewise. */
+void kr_connection_close_server(struct kr_connection *connection, bool abruptly);
+/* A response is out and the client may send its next request, which may be there already. */
+void kr_connection_next(struct kr_connection *connection);
+/* The TLS with the server is verified: the request that waits goes out. */
+void kr_connection_send_request(struct kr_connection *connection);
 /* Closes both sides; abruptly: what was sent so far must not look complete. */
 void kr_connection_end(struct kr_connection *connection, bool abruptly);
 /* Answers with a refusal of ours and lingers. */
@@ -115,6 +134,8 @@ enum kr_read { KR_READ_SOME, KR_READ_NONE, KR_READ_END, KR_READ_ERROR };
 enum kr_read kr_side_read(struct kr_egress *egress, struct kr_side *side, size_t *n);
 /* The same, behind what the intake holds; no memory is KR_READ_ERROR. */
 enum kr_read kr_intake_read(struct kr_egress *egress, struct kr_side *side);
+/* Bytes of the next message, that came behind one. False: there is no memory. */
+bool kr_intake_add(struct kr_intake *intake, const char *bytes, size_t n);
 /* Drops the first n bytes; the scan begins again. */
 void kr_intake_drop(struct kr_intake *intake, size_t n);
 void kr_intake_clear(struct kr_intake *intake);

@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/portable.h"
+#include "egress/managed.h"
 
 /* ---- checks ---- */
 
@@ -45,32 +46,61 @@ check_strangers(const struct kr_ask *ask)
 	return ask->id && !ask->port && !ask->client_port && !ask->bytes && is_zero(ask->host, sizeof(ask->host));
 }
 
-bool
-kr_ask_check(const struct kr_ask *ask, struct kr_target *out)
+/* Another spelling of the same host is as bad as none: what is judged must be what was written. */
+static bool
+check_host(const struct kr_ask *ask, struct kr_target *out)
 {
 	size_t n = strnlen(ask->host, sizeof(ask->host));
-	struct kr_target target;
 	char text[sizeof(ask->host) + 2];
 	int length;
 
+	if (n == sizeof(ask->host) || !is_zero(ask->host + n, sizeof(ask->host) - n))
+		return false;
+	length = snprintf(text, sizeof(text), strchr(ask->host, ':') ? "[%s]" : "%s", ask->host);
+	return kr_target_parse(text, (size_t)length, out, NULL) && !out->port && strcmp(out->host, ask->host) == 0;
+}
+
+static bool
+check_told(const struct kr_ask *ask)
+{
+	struct kr_target name;
+	bool is_named = ask->bytes == KR_TOLD_OTHER_NAME;
+
+	return ask->id < KR_MANAGED_RULES && ask->bytes >= KR_TOLD_ECHO && ask->bytes < KR_TOLD_END && !ask->port && !ask->client_port &&
+		   (is_named ? check_host(ask, &name) : is_zero(ask->host, sizeof(ask->host)));
+}
+
+bool
+kr_ask_check(const struct kr_ask *ask, struct kr_target *out)
+{
+	struct kr_target target;
+
 	if (ask->client_port > 65535)
 		return false;
+	if (ask->type == KR_ASK_TOLD)
+		return check_told(ask);
 	if (ask->type == KR_ASK_STRANGERS)
 		return check_strangers(ask);
 	if (ask->type == KR_ASK_CALL)
 		return check_call(ask);
-	if (ask->type < KR_ASK_CONNECT || ask->type >= KR_ASK_TYPE_END || ask->bytes || ask->port < 1 ||
-		ask->port > 65535 || n == sizeof(ask->host) ||
-		!is_zero(ask->host + n, sizeof(ask->host) - n))
-		return false;
-	length = snprintf(text, sizeof(text), strchr(ask->host, ':') ? "[%s]" : "%s", ask->host);
-	/* Another spelling of the same host is as bad as none: what is judged must be what was written. */
-	if (!kr_target_parse(text, (size_t)length, &target, NULL) || target.port ||
-		strcmp(target.host, ask->host) != 0)
+	if (ask->type < KR_ASK_CONNECT || ask->type >= KR_ASK_TYPE_END || ask->bytes || ask->port < 1 || ask->port > 65535 ||
+		!check_host(ask, &target))
 		return false;
 	target.port = ask->port;
 	*out = target;
 	return true;
+}
+
+const char *
+kr_told_words(unsigned told)
+{
+	static const char *const words[KR_TOLD_END] = {
+#define X(name, text) [KR_TOLD_##name] = text,
+		KR_TOLDS(X)
+#undef X
+	};
+
+	return told < KR_COUNT(words) ? words[told] : NULL;
 }
 
 static bool

@@ -33,6 +33,8 @@ enum kr_ask_type {
 	KR_ASK_HTTP,        /* one plain request in absolute form */
 	KR_ASK_CALL,        /* to kraft itself: port 0, host "" */
 	KR_ASK_STRANGERS,   /* no ask: `id` connections were refused for want of the token since the last such frame; all else 0 */
+	KR_ASK_TOLD,        /* no ask: rule `id` (its place in what kraft handed over) and `bytes`, an enum kr_told; host: the name that
+	                     * a client's hello gave, else ""; all else 0 */
 	KR_ASK_TYPE_END
 };
 
@@ -42,7 +44,30 @@ struct kr_ask {
 	uint32_t port; /* 1 to 65535 */
 	uint32_t client_port; /* on loopback: of who asks, at its end, 1 to 65535; else 0 */
 	char host[KR_HOST_MAX + 3]; /* as kr_target_parse has it in `host`: canonical, no brackets; rest of the field 0 */
-	uint32_t bytes; /* with KR_ASK_CALL: of the struct kr_call that follows; else 0 */
+	uint32_t bytes; /* with KR_ASK_CALL: of the struct kr_call that follows; with KR_ASK_TOLD: an enum kr_told; else 0 */
+};
+
+/*
+ * Why a connection to a host whose secrets are managed (egress/managed.h) came to nothing, in words about the rule's host.
+ */
+#define KR_TOLDS(X)                                                                                                          \
+	X(EARLY, "the client sent something before the tunnel was there, so its TLS cannot end here")                              \
+	X(NO_NAME, "the client's TLS hello names no host (SNI); it must name the host of its CONNECT")                             \
+	X(BAD_NAME, "the client's TLS hello names (SNI) what is no host; it must name the host of its CONNECT")                    \
+	X(OTHER_NAME, "the client's TLS hello names another host (SNI); it must name the host of its CONNECT")                     \
+	X(PROTOCOL, "the client's TLS hello offers no 'http/1.1' (ALPN): HTTP/2, and gRPC with it, is not spoken to a host whose "   \
+				"credentials are managed")                                                                                       \
+	X(CLIENT, "TLS with the client failed: it must speak TLS 1.2 or newer and trust the session's certificate authority, "       \
+			  "which is in the files that SSL_CERT_FILE and its like name")                                                      \
+	X(PLAIN, "credentials are injected only over TLS: ask for 'https://'")                                                     \
+	X(CERTIFICATE, "the host's certificate cannot be verified, so it was sent nothing")                                        \
+	X(SERVER, "TLS with the host failed, so it was sent nothing")
+enum kr_told {
+	KR_TOLD_ECHO = 1, /* the host answered with the rule's secret, and was cut off before it */
+#define X(told, words) KR_TOLD_##told,
+	KR_TOLDS(X)
+#undef X
+	KR_TOLD_END
 };
 
 enum kr_answer_type {
@@ -67,6 +92,9 @@ struct kr_answer {
 	uint32_t bytes; /* with KR_ANSWER_CALL: of the body that follows, at most KR_CALL_ANSWER_BYTES; else 0 */
 	uint32_t zero2; /* must be 0 */
 };
+
+/* NULL: it is none that is told of in words. */
+const char *kr_told_words(unsigned told);
 
 /* Pure; every field as described above. For an ask the target is filled in, ready for kr_host_decide; for all else it is left. */
 bool kr_ask_check(const struct kr_ask *ask, struct kr_target *out);

@@ -217,6 +217,32 @@ parse_framing(struct kr_head *head, const char **why)
 	return true;
 }
 
+/* A list of words between commas, in any number of fields. */
+static bool
+says_close(struct kr_bytes value)
+{
+	while (value.n) {
+		const char *comma = memchr(value.at, ',', value.n);
+		size_t n = comma ? (size_t)(comma - value.at) : value.n;
+
+		if (same_word(trimmed(value.at, n), "close"))
+			return true;
+		n += comma != NULL;
+		value.at += n;
+		value.n -= n;
+	}
+	return false;
+}
+
+bool
+kr_head_closes(const struct kr_head *head)
+{
+	for (size_t i = 0; i < head->n; i++)
+		if (same_word(head->fields[i].name, "connection") && says_close(head->fields[i].value))
+			return true;
+	return head->minor == 0;
+}
+
 /* ---- a request ---- */
 
 /* "HTTP/1.0" or "HTTP/1.1", exactly. */
@@ -459,7 +485,7 @@ has_no_length(unsigned status)
 }
 
 void
-kr_response_write(const struct kr_head *head, enum kr_framing framing, struct kr_buf *out)
+kr_response_write(const struct kr_head *head, enum kr_framing framing, bool keeps, struct kr_buf *out)
 {
 	kr_buf_addf(out, "HTTP/1.1 %u ", head->status);
 	add(out, head->reason);
@@ -467,7 +493,7 @@ kr_response_write(const struct kr_head *head, enum kr_framing framing, struct kr
 	add_fields(out, head, false);
 	if (!has_no_length(head->status))
 		add_framing(out, framing, head->length);
-	kr_buf_adds(out, head->status < 200 ? "\r\n" : "Connection: close\r\n\r\n");
+	kr_buf_adds(out, head->status < 200 || keeps ? "\r\n" : "Connection: close\r\n\r\n");
 }
 
 void

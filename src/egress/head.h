@@ -85,6 +85,9 @@ bool kr_response_parse(const char *bytes, size_t n, struct kr_head *out, const c
 /* The last field of that name (lower case), and how many have it; NULL: none has. */
 const struct kr_field *kr_head_find(const struct kr_head *head, const char *name, size_t *count);
 
+/* Whether its sender ends the connection behind the message: it says so, or is of HTTP/1.0. */
+bool kr_head_closes(const struct kr_head *head);
+
 /* Where a request wants to go. */
 struct kr_destination {
 	struct kr_target target;        /* port is set: 80 when none was written */
@@ -105,8 +108,9 @@ struct kr_request_write {
 };
 void kr_request_write(const struct kr_request_write *request, struct kr_buf *out);
 
-/* A response for the client, its body framed as `framing` says. An interim one (1xx) has none of that. */
-void kr_response_write(const struct kr_head *head, enum kr_framing framing, struct kr_buf *out);
+/* A response for the client, its body framed as `framing` says; keeps: the connection goes on behind it. An interim one (1xx)
+ * has none of that. */
+void kr_response_write(const struct kr_head *head, enum kr_framing framing, bool keeps, struct kr_buf *out);
 
 /* CONNECT for an upstream proxy. */
 void kr_connect_write(const struct kr_destination *to, const char *authorization, struct kr_buf *out);

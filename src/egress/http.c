@@ -1,14 +1,20 @@
 /*
- * A plain request goes up as the client sends it, the response comes down as the server sends it, side by
+ * A request goes up as the client sends it, the response comes down as the server sends it, side by
  * side: a server may answer before it has all of the request.
  *
  * Where a body breaks off nothing may look complete. A length is short then, a chunked body has no last
  * chunk, and one that lasts until the close ends with a reset.
+ *
+ * A plain request is the only one of its connection, on both sides. Inside of TLS that ends here (terminate.h) both sides go on:
+ * the client's with what it sent behind the request, the server's when nothing came behind the response, for that would be read
+ * as the answer to a request that is not made yet.
  */
 #include "egress/http.h"
 
+#include "base/portable.h"
 #include "egress/body.h"
 #include "egress/pump.h"
+#include "egress/terminate.h"
 
 struct kr_http {
 	struct kr_body request, response;
@@ -18,6 +24,8 @@ struct kr_http {
 	bool old_client;          /* HTTP/1.0: no interim responses, no chunks */
 	bool upstream;
 	bool waits; /* the client expects a word before it sends the body, and has sent nothing of it */
+	bool keeps;        /* the client's side goes on behind the response */
+	bool server_keeps; /* so does the server's */
 	unsigned interims;
 };
 
@@ -71,6 +79,7 @@ give_up_request(struct kr_connection *connection)
 	struct kr_side *server = &connection->server;
 
 	connection->http->request_over = true;
+	connection->http->keeps = false; /* the rest of the request is the client's next */
 	free(kr_steal(server->held));
 	server->held_at = server->held_n = 0;
 }
@@ -85,15 +94,19 @@ refuse_request(struct kr_connection *connection, const char *why)
 		kr_connection_refuse(connection, 400, why);
 }
 
-static void
+/* How many of the bytes are this request's. */
+static size_t
 send_request(struct kr_connection *connection, struct iovec head, char *bytes, size_t n)
 {
 	struct kr_http *http = connection->http;
 	struct iovec body = { bytes, 0 };
 	enum kr_body_state state = KR_BODY_DONE;
+	size_t used = http->up == KR_FRAMING_NONE ? 0 : n;
 
 	if (http->up != KR_FRAMING_NONE)
 		state = kr_body_feed(&http->request, bytes, n, &body.iov_len);
+	if (http->up != KR_FRAMING_NONE && state == KR_BODY_DONE)
+		used = http->request.used;
 	if (state == KR_BODY_BAD)
 		body.iov_len = 0;
 	http->request_over = state == KR_BODY_DONE;
@@ -101,13 +114,48 @@ send_request(struct kr_connection *connection, struct iovec head, char *bytes, s
 		refuse_request(connection, "the request's body is not framed as its head says");
 	else if (!send_framed(&connection->server, head, body, http->up, state))
 		give_up_request(connection);
+	return used;
+}
+
+static void
+write_head(struct kr_connection *connection, const struct kr_http_begin *begin, struct kr_buf *out)
+{
+	if (connection->bound)
+		kr_terminate_write(connection, &begin->head, out);
+	else
+		kr_request_write(
+			&(struct kr_request_write){ &begin->head, &begin->to, begin->upstream, begin->authorization }, out);
+}
+
+/* The request's head is written, and goes out with what is there of its body. */
+static void
+send_first(struct kr_connection *connection, const struct kr_head *head, const struct kr_buf *out)
+{
+	struct kr_intake *intake = &connection->client.intake;
+	struct kr_http *http = connection->http;
+	size_t used;
+
+	http->up = head->framing;
+	http->old_client = head->minor == 0;
+	http->keeps = connection->bound && !kr_head_closes(head);
+	kr_body_begin(&http->request, false, head->framing, head->length);
+	http->waits = head->expects && intake->n == intake->scan.at;
+	connection->stage = KR_STAGE_HTTP;
+	set_deadline(connection);
+	used = send_request(connection, (struct iovec){ out->data, out->len }, intake->bytes + intake->scan.at,
+		intake->n - intake->scan.at);
+	if (connection->stage != KR_STAGE_HTTP)
+		return;
+	if (http->keeps && intake->scan.at + used < intake->n)
+		kr_intake_drop(intake, intake->scan.at + used);
+	else
+		kr_intake_clear(intake);
 }
 
 void
 kr_http_begin(struct kr_connection *connection, const struct kr_http_begin *begin)
 {
 	const struct kr_head *head = &begin->head;
-	struct kr_intake *intake = &connection->client.intake;
 	struct kr_buf out = kr_egress_written(connection->egress);
 	struct kr_http *http;
 
@@ -116,31 +164,32 @@ kr_http_begin(struct kr_connection *connection, const struct kr_http_begin *begi
 		kr_connection_refuse(connection, 400, "a chunked request cannot go through the upstream proxy");
 		return;
 	}
-	kr_request_write(
-		&(struct kr_request_write){ head, &begin->to, begin->upstream, begin->authorization }, &out);
+	write_head(connection, begin, &out);
 	http = connection->http = calloc(1, sizeof(*http));
-	if (!http || out.overflow) {
-		kr_connection_refuse(connection, http ? 400 : 503, http ? "the head is too long" : "out of memory");
-		return;
+	if (http && !out.overflow) {
+		http->upstream = begin->upstream;
+		send_first(connection, head, &out);
 	}
-	http->up = head->framing;
-	http->old_client = head->minor == 0;
-	http->upstream = begin->upstream;
-	kr_body_begin(&http->request, false, head->framing, head->length);
-	http->waits = head->expects && intake->n == intake->scan.at;
-	connection->stage = KR_STAGE_HTTP;
-	set_deadline(connection);
-	send_request(connection, (struct iovec){ out.data, out.len }, intake->bytes + intake->scan.at,
-		intake->n - intake->scan.at);
-	if (connection->stage == KR_STAGE_HTTP)
-		kr_intake_clear(intake);
+	if (connection->bound)
+		kr_wipe(connection->egress->written, sizeof(connection->egress->written)); /* a secret is in it */
+	if (!http || out.overflow)
+		kr_connection_refuse(connection, http ? 400 : 503, http ? "the head is too long" : "out of memory");
+}
+
+/* What came behind the request is the next one's. False: there is no memory. */
+static bool
+keep_rest(struct kr_connection *connection, const char *bytes, size_t n)
+{
+	if (connection->stage != KR_STAGE_HTTP || !connection->http->keeps || n == 0)
+		return true;
+	return kr_intake_add(&connection->client.intake, bytes, n);
 }
 
 static void
 go_up(struct kr_connection *connection)
 {
 	struct kr_egress *egress = connection->egress;
-	size_t n = 0;
+	size_t n = 0, used;
 
 	if (!kr_side_flush(&connection->server))
 		give_up_request(connection);
@@ -150,7 +199,9 @@ go_up(struct kr_connection *connection)
 	case KR_READ_SOME:
 		connection->http->waits = false;
 		set_deadline(connection);
-		send_request(connection, (struct iovec){ 0 }, egress->scratch, n);
+		used = send_request(connection, (struct iovec){ 0 }, egress->scratch, n);
+		if (!keep_rest(connection, egress->scratch + used, n - used))
+			kr_connection_end(connection, true);
 		break;
 	case KR_READ_NONE:
 		break;
@@ -172,6 +223,23 @@ refuse_response(struct kr_connection *connection, const char *why)
 		kr_connection_refuse(connection, 502, why);
 }
 
+/* The response is out. */
+static void
+end_response(struct kr_connection *connection)
+{
+	struct kr_http *http = connection->http;
+
+	if (!http->keeps || !http->request_over) {
+		kr_connection_linger(connection);
+		return;
+	}
+	if (!http->server_keeps)
+		kr_connection_close_server(connection, false);
+	kr_http_free(kr_steal(connection->http));
+	kr_connection_next(connection);
+}
+
+/* bytes: of the body, and maybe more. */
 static void
 send_response(struct kr_connection *connection, struct iovec head, char *bytes, size_t n)
 {
@@ -179,10 +247,11 @@ send_response(struct kr_connection *connection, struct iovec head, char *bytes, 
 	struct iovec body = { bytes, 0 };
 	enum kr_body_state state = kr_body_feed(&http->response, bytes, n, &body.iov_len);
 
+	http->server_keeps &= http->response.used == n;
 	if (!send_framed(&connection->client, head, body, http->down, state) || state == KR_BODY_BAD)
 		kr_connection_end(connection, true);
 	else if (state == KR_BODY_DONE)
-		kr_connection_linger(connection);
+		end_response(connection);
 }
 
 static bool
@@ -201,7 +270,9 @@ begin_response(struct kr_connection *connection, const struct kr_head *head)
 	enum kr_framing in = body ? head->framing : KR_FRAMING_LENGTH;
 
 	http->down = http->old_client && head->framing == KR_FRAMING_CHUNKED ? KR_FRAMING_NONE : head->framing;
-	kr_response_write(head, http->down, &out);
+	http->server_keeps = !kr_head_closes(head) && !(body && head->framing == KR_FRAMING_NONE);
+	http->keeps &= !(body && http->down == KR_FRAMING_NONE) && http->request_over;
+	kr_response_write(head, http->down, http->keeps, &out);
 	if (out.overflow) {
 		refuse_response(connection, "the response's head is too long");
 		return;
@@ -212,7 +283,7 @@ begin_response(struct kr_connection *connection, const struct kr_head *head)
 	kr_body_begin(&http->response, true, in, body ? head->length : 0);
 	send_response(connection, (struct iovec){ out.data, out.len }, intake->bytes + intake->scan.at,
 		intake->n - intake->scan.at);
-	if (connection->stage == KR_STAGE_HTTP)
+	if (connection->stage == KR_STAGE_HTTP || connection->stage == KR_STAGE_HEAD)
 		kr_intake_clear(intake);
 }
 
@@ -230,7 +301,7 @@ pass_interim(struct kr_connection *connection, const struct kr_head *head)
 	}
 	if (connection->http->old_client)
 		return true;
-	kr_response_write(head, KR_FRAMING_NONE, &out);
+	kr_response_write(head, KR_FRAMING_NONE, false, &out);
 	part = (struct iovec){ out.data, out.len };
 	if (!out.overflow && kr_side_send(&connection->client, &part, 1))
 		return true;
@@ -303,7 +374,7 @@ read_response_body(struct kr_connection *connection)
 		break;
 	case KR_READ_END:
 		if (kr_body_finish(&http->response) == KR_BODY_DONE)
-			kr_connection_linger(connection);
+			end_response(connection);
 		else
 			kr_connection_end(connection, true);
 		break;

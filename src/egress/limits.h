@@ -10,6 +10,7 @@ enum {
 	KR_UPSTREAM_REPLY_MS = 30000,    /* for the upstream proxy's answer to CONNECT: 502 */
 	KR_INTERIM_MAX = 16,             /* 1xx responses before the real one */
 	KR_TUNNEL_IDLE_MS = 4 * 3600 * 1000, /* without a byte either way */
+	KR_NEXT_REQUEST_MS = 120000,     /* for the next request inside of TLS that ends here to begin */
 	KR_BODY_IDLE_MS = 600000,        /* of a plain request or its response */
 	KR_CONNECTIONS_MAX = 1024,       /* of one session at once; more wait in the listener's backlog */
 	KR_STRANGERS_MAX = 512,          /* of a proxy on loopback: those that have not said the token; at most half of all places */

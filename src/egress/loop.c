@@ -75,6 +75,8 @@ time_out(const struct kr_egress *egress)
 	int64_t due_ms = egress->place_ms < egress->scan_ms ? egress->place_ms : egress->scan_ms;
 	int64_t left = due_ms - egress->now_ms;
 
+	if (!TAILQ_EMPTY(&egress->waiting))
+		return 0;
 	if (due_ms == INT64_MAX)
 		return -1;
 	return left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
@@ -222,6 +224,7 @@ kr_egress_init(struct kr_egress *egress, int control_fd, int channel_fd, const c
 	};
 	egress->asking_end = &egress->asking;
 	TAILQ_INIT(&egress->strangers);
+	TAILQ_INIT(&egress->waiting);
 	for (unsigned i = most < KR_CONNECTIONS_MAX ? most : KR_CONNECTIONS_MAX; i-- > 0;)
 		egress->free_slots[egress->free_n++] = (uint16_t)i;
 	egress->strangers_max = egress->free_n / 2 < KR_STRANGERS_MAX ? egress->free_n / 2 + 1 : KR_STRANGERS_MAX;
@@ -246,6 +249,7 @@ kr_egress_round(struct kr_egress *egress, int most_ms)
 	egress->now_ms = kr_clock_coarse_ms();
 	for (int i = 0; i < n; i++)
 		dispatch(egress, ready[i].tag, ready[i].events);
+	kr_connections_go_on(egress);
 	if (egress->now_ms >= egress->scan_ms)
 		scan(egress);
 	kr_worker_calls_settle(egress);

@@ -37,7 +37,8 @@ enum {
 	KR_PIPES_MAX = 16,       /* at once; a direction that gets none goes on copying */
 	KR_PIPES_KEPT = 4,       /* empty ones, for the next */
 	KR_PIPE_BYTES = 1 << 20, /* all together a quarter of the person's share (pipe(7)) */
-	KR_WRITTEN_BYTES = KR_HEAD_BYTES + (16 << 10), /* a head written anew: what it was and what we add */
+	KR_WRITTEN_BYTES = KR_HEAD_BYTES + (32 << 10), /* a head written anew: what it was and what we add, a secret too */
+	KR_TOLDS_MAX = 64, /* more at once, each of a connection that has ended, are not told of */
 };
 
 struct kr_pipe {
@@ -46,6 +47,7 @@ struct kr_pipe {
 
 struct kr_connection;
 struct kr_channel;
+struct kr_terminator;
 
 struct kr_egress {
 	int poller_fd;
@@ -59,8 +61,11 @@ struct kr_egress {
 	struct kr_connection *asking, **asking_end;
 	struct kr_ask ask;
 	uint32_t ask_used, call_used; /* of the ask, and of the call behind it */
-	struct kr_ask told;           /* KR_ASK_STRANGERS, while told_used is not 0 */
+	struct kr_ask told;           /* what is no ask, while told_begun */
 	uint32_t told_used;
+	bool told_begun;
+	struct kr_ask tolds[KR_TOLDS_MAX]; /* KR_ASK_TOLD that wait for the socket, oldest first */
+	unsigned tolds_n;
 	struct kr_answer answer;
 	struct kr_frame frame;
 	struct kr_frame body; /* what follows the answer, while it comes; body.bytes NULL: nothing does */
@@ -82,6 +87,9 @@ struct kr_egress {
 	int64_t place_ms; /* nobody is accepted until then: a stranger must go first; INT64_MAX: not for that */
 	bool paused; /* no accepting until the next scan: the system has no room */
 	struct kr_connection *dead;
+	TAILQ_HEAD(, kr_connection) waiting; /* that have something to read which no descriptor tells of */
+
+	struct kr_terminator *terminator; /* of kraft-egress-tls; NULL: no TLS ends here */
 
 	struct kr_channel *open_channels, *dead_channels;
 	unsigned channel_n;
@@ -108,6 +116,8 @@ void kr_egress_fini(struct kr_egress *egress);
 bool kr_watch_set(struct kr_egress *egress, struct kr_watch *watch, int events);
 void kr_watch_close(struct kr_egress *egress, struct kr_watch *watch);
 
+/* Tells kraft what became of a connection: a frame of KR_ASK_TOLD. */
+void kr_egress_tell(struct kr_egress *egress, const struct kr_ask *told);
 /* Tells kraft how many were refused for want of the token. */
 void kr_egress_tell_strangers(struct kr_egress *egress);
 

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/error.h"
 #include "policy/policy.h"
 
 enum {
@@ -19,6 +20,8 @@ enum {
 	KR_MANAGED_VALUE_BYTES = 16384,   /* of a secret; printable ASCII without blanks at its ends */
 	KR_MANAGED_SENTINEL_BYTES = 512,
 	KR_MANAGED_ROOTS_BYTES = 4 << 20, /* PEM, the host's roots and the extra CA together */
+	KR_MANAGED_AUTHORITY_BYTES = 8 << 10,
+	KR_MANAGED_PACKED_BYTES = (8 << 20) - 1,
 };
 
 /* One header of one host. Of the rules for one host and port each has another header; all values are one host's at once. */
@@ -41,5 +44,18 @@ struct kr_managed {
 	const char *authority; /* the session's CA, as kraft-egress-tls made it (kr_egress_authority); NULL in a want */
 	size_t authority_bytes;
 };
+
+bool kr_managed_is_of(const struct kr_managed_rule *rule, const char *host, unsigned port);
+
+/* All but the authority. KR_E_CONFIG names the variable, never the value. */
+int kr_managed_check(const struct kr_managed *managed, struct kr_error *err);
+/* The session's CA as kraft-egress-tls gives it: its certificate and its key in PEM, a NUL behind each. */
+bool kr_managed_is_authority(const char *bytes, size_t n);
+
+/* For the hand-over to a kraft-egress-tls; *out is the caller's to wipe. On an error there is nothing in it. */
+int kr_managed_pack(const struct kr_managed *managed, struct kr_buf *out, struct kr_error *err);
+void kr_managed_wipe(struct kr_buf *packed);
+/* Any bytes. What is found points into them. False: they are not what pack makes; *out is untouched. */
+bool kr_managed_unpack(struct kr_arena *arena, const char *bytes, size_t n, struct kr_managed *out);
 
 #endif

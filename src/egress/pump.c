@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/portable.h"
+#include "egress/tls.h"
 
 enum { ROUNDS = 8, SEND = MSG_DONTWAIT | MSG_NOSIGNAL };
 
@@ -74,11 +75,17 @@ send_parts(int fd, const struct iovec *parts, size_t n)
 }
 
 bool
-kr_side_send(struct kr_side *side, const struct iovec *parts, size_t n)
+kr_side_put(struct kr_side *side, const struct iovec *parts, size_t n)
 {
 	ssize_t sent = side->held ? 0 : send_parts(side->watch.fd, parts, n);
 
 	return sent >= 0 && hold(side, parts, n, (size_t)sent);
+}
+
+bool
+kr_side_send(struct kr_side *side, const struct iovec *parts, size_t n)
+{
+	return side->tls ? kr_tls_send(side, parts, n) : kr_side_put(side, parts, n);
 }
 
 bool

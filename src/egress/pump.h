@@ -13,6 +13,8 @@
 /* Sends the parts in one call and holds what is not taken, behind what is held already. False: the side is
  * gone, or there is no memory. */
 bool kr_side_send(struct kr_side *side, const struct iovec *parts, size_t n);
+/* The same, as it is, also where the side speaks TLS. */
+bool kr_side_put(struct kr_side *side, const struct iovec *parts, size_t n);
 /* Sends what is held. False: the side is gone. */
 bool kr_side_flush(struct kr_side *side);
 static inline bool

@@ -141,14 +141,16 @@ guest_directory(struct kr_arena *arena, const struct kr_host *host, struct kr_er
 	return NULL;
 }
 
-const char *
-kr_host_egress_program(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err)
+/* `variable` names it, or it is where kraft is. NULL with an error that says what does not go without it. */
+static const char *
+find_program(struct kr_arena *arena, const struct kr_host *host, const char *variable, const char *name, const char *without,
+	struct kr_error *err)
 {
-	const char *named = kr_host_env(host, "KRAFT_EGRESS"), *self = kr_self_path(arena);
+	const char *named = kr_host_env(host, variable), *self = kr_self_path(arena);
 	const char *directory = self ? kr_path_dirname(arena, self) : NULL;
 	const char *tried[] = {
-		directory ? kr_path_join(arena, directory, "kraft-egress") : NULL,
-		directory ? kr_path_join(arena, directory, "../libexec/kraft/kraft-egress") : NULL,
+		directory ? kr_path_join(arena, directory, name) : NULL,
+		directory ? kr_path_join(arena, directory, kr_arena_printf(arena, "../libexec/kraft/%s", name)) : NULL,
 	};
 
 	if (named && *named) {
@@ -156,15 +158,30 @@ kr_host_egress_program(struct kr_arena *arena, const struct kr_host *host, struc
 
 		if (clean && access(clean, X_OK) == 0)
 			return clean;
-		kr_fail(err, KR_E_WALL, "KRAFT_EGRESS names '%s', which cannot be executed", named);
+		kr_fail(err, KR_E_WALL, "%s names '%s', which cannot be executed", variable, named);
 		return NULL;
 	}
 	for (size_t i = 0; i < KR_COUNT(tried); i++)
 		if (tried[i] && access(tried[i], X_OK) == 0)
 			return tried[i];
-	kr_fail(err, KR_E_WALL, "kraft-egress, without which nothing may leave a sandbox, was not found beside '%s'",
-		self ? self : "kraft");
-	kr_hint(err, "install kraft again, or set KRAFT_EGRESS to its absolute path");
+	kr_fail(err, KR_E_WALL, "%s, without which %s, was not found beside '%s'", name, without, self ? self : "kraft");
+	kr_hint(err, "install kraft again, or set %s to its absolute path", variable);
+	return NULL;
+}
+
+const char *
+kr_host_egress_program(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err)
+{
+	return find_program(arena, host, "KRAFT_EGRESS", "kraft-egress", "nothing may leave a sandbox", err);
+}
+
+const char *
+kr_host_egress_tls_program(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err)
+{
+	if (host->os != KR_SYSTEM_MACOS)
+		return find_program(arena, host, "KRAFT_EGRESS_TLS", "kraft-egress-tls", "no credential can be managed", err);
+	kr_fail(err, KR_E_UNSUPPORTED, "credentials cannot be managed on macOS: kraft-egress-tls, which ends TLS, is not built there");
+	kr_hint(err, "run the session on a Linux host, or without 'credentials'");
 	return NULL;
 }
 

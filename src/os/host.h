@@ -16,6 +16,8 @@ int kr_host_gather_places(struct kr_arena *arena, struct kr_host *out, struct kr
 
 /* kraft-egress: KRAFT_EGRESS, else beside the running program or in its ../libexec/kraft. NULL with KR_E_WALL. */
 const char *kr_host_egress_program(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err);
+/* kraft-egress-tls, for sessions whose credentials are managed: KRAFT_EGRESS_TLS, else likewise. KR_E_UNSUPPORTED on macOS. */
+const char *kr_host_egress_tls_program(struct kr_arena *arena, const struct kr_host *host, struct kr_error *err);
 
 /*
  * Makes kraft_home, run_dir and config_dir 0700 where missing, and refuses one that is a link, is not ours, or that

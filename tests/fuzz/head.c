@@ -193,7 +193,7 @@ check_response(const char *bytes, size_t n)
 	for (int framing = KR_FRAMING_NONE; framing <= KR_FRAMING_CHUNKED; framing++) {
 		kr_auto_buf struct kr_buf out = KR_BUF(KR_HEAD_BYTES + (16 << 10));
 
-		kr_response_write(&head, (enum kr_framing)framing, &out);
+		kr_response_write(&head, (enum kr_framing)framing, false, &out);
 		if (out.len <= KR_HEAD_BYTES && head.n < KR_HEAD_FIELDS - 4)
 			check_written(&out, true);
 	}
