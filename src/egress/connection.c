@@ -602,6 +602,8 @@ ask_upstream(struct kr_connection *connection, const char *authorization)
 	struct iovec part;
 
 	KR_BUG_IF(!request_of(connection, &head, &to));
+	if (connection->bound)
+		kr_target_format(&to.target, to.authority); /* with its port, which a Host leaves out where it is 443 */
 	kr_connect_write(&to, authorization, &out);
 	part = (struct iovec){ out.data, out.len };
 	connection->stage = KR_STAGE_REPLY;

@@ -20,7 +20,6 @@
 
 #include "base/fd.h"
 #include "base/portable.h"
-#include "egress/managed.h"
 
 /* ---- checks ---- */
 
@@ -60,13 +59,26 @@ check_host(const struct kr_ask *ask, struct kr_target *out)
 	return kr_target_parse(text, (size_t)length, out, NULL) && !out->port && strcmp(out->host, ask->host) == 0;
 }
 
+const char *
+kr_told_words(unsigned told)
+{
+	static const char *const words[KR_TOLD_HEAD] = {
+#define X(name, text) [KR_TOLD_##name] = text,
+		KR_TOLDS(X)
+#undef X
+	};
+
+	return told < KR_COUNT(words) ? words[told] : NULL;
+}
+
 static bool
 check_told(const struct kr_ask *ask)
 {
 	struct kr_target name;
 	bool is_named = ask->bytes == KR_TOLD_OTHER_NAME;
+	bool is_known = ask->bytes == KR_TOLD_ECHO || kr_told_words(ask->bytes) || (ask->bytes > KR_TOLD_HEAD && ask->bytes < KR_TOLD_END);
 
-	return ask->id < KR_MANAGED_RULES && ask->bytes >= KR_TOLD_ECHO && ask->bytes < KR_TOLD_END && !ask->port && !ask->client_port &&
+	return ask->id < KR_MANAGED_RULES && is_known && !ask->port && !ask->client_port &&
 		   (is_named ? check_host(ask, &name) : is_zero(ask->host, sizeof(ask->host)));
 }
 
@@ -89,18 +101,6 @@ kr_ask_check(const struct kr_ask *ask, struct kr_target *out)
 	target.port = ask->port;
 	*out = target;
 	return true;
-}
-
-const char *
-kr_told_words(unsigned told)
-{
-	static const char *const words[KR_TOLD_END] = {
-#define X(name, text) [KR_TOLD_##name] = text,
-		KR_TOLDS(X)
-#undef X
-	};
-
-	return told < KR_COUNT(words) ? words[told] : NULL;
 }
 
 static bool

@@ -26,6 +26,7 @@
 
 #include "egress/call.h"
 #include "egress/limits.h"
+#include "egress/secret.h"
 #include "policy/policy.h"
 
 enum kr_ask_type {
@@ -67,7 +68,8 @@ enum kr_told {
 #define X(told, words) KR_TOLD_##told,
 	KR_TOLDS(X)
 #undef X
-	KR_TOLD_END
+	KR_TOLD_HEAD = 64, /* from here on: + enum kr_secret_reason (egress/secret.h) */
+	KR_TOLD_END = KR_TOLD_HEAD + KR_SECRET_END
 };
 
 enum kr_answer_type {
@@ -93,7 +95,7 @@ struct kr_answer {
 	uint32_t zero2; /* must be 0 */
 };
 
-/* NULL: it is none that is told of in words. */
+/* NULL: it is none that is told of in words; those of a head are kr_secret_words'. */
 const char *kr_told_words(unsigned told);
 
 /* Pure; every field as described above. For an ask the target is filled in, ready for kr_host_decide; for all else it is left. */

@@ -422,13 +422,15 @@ add(struct kr_buf *out, struct kr_bytes bytes)
 	kr_buf_add(out, bytes.at, bytes.n);
 }
 
+/* request: NULL for a response. */
 static void
-add_fields(struct kr_buf *out, const struct kr_head *head, bool request)
+add_fields(struct kr_buf *out, const struct kr_head *head, const struct kr_request_write *request)
 {
 	for (size_t i = 0; i < head->n; i++) {
 		const struct kr_field *field = &head->fields[i];
 
-		if (is_hop_by_hop(field->name) || (request && is_of_request(field->name)))
+		if (is_hop_by_hop(field->name) || (request && is_of_request(field->name)) ||
+			(request && request->is_dropped && request->is_dropped(request->context, field)))
 			continue;
 		add(out, field->name);
 		kr_buf_add(out, ": ", 2);
@@ -454,7 +456,7 @@ add_path(struct kr_buf *out, const struct kr_request_write *request)
 
 	if (path.n == 0 && request->head->method == KR_METHOD_OPTIONS)
 		kr_buf_adds(out, request->upstream ? "" : "*");
-	else if (path.n == 0 || path.at[0] != '/')
+	else if (path.n == 0 || (path.at[0] != '/' && path.at[0] != '*'))
 		kr_buf_adds(out, "/");
 	add(out, path);
 }
@@ -469,13 +471,15 @@ kr_request_write(const struct kr_request_write *request, struct kr_buf *out)
 		kr_buf_addf(out, "http://%s", request->to->authority);
 	add_path(out, request);
 	kr_buf_addf(out, " HTTP/1.1\r\nHost: %s\r\n", request->to->authority);
-	add_fields(out, head, true);
+	add_fields(out, head, request);
+	if (request->add)
+		request->add(request->context, head, out);
 	if (head->expects)
 		kr_buf_adds(out, "Expect: 100-continue\r\n");
 	if (request->upstream && request->authorization[0])
 		kr_buf_addf(out, "Proxy-Authorization: %s\r\n", request->authorization);
 	add_framing(out, head->framing, head->length);
-	kr_buf_adds(out, "Connection: close\r\n\r\n");
+	kr_buf_adds(out, request->keeps ? "\r\n" : "Connection: close\r\n\r\n");
 }
 
 static bool
@@ -490,7 +494,7 @@ kr_response_write(const struct kr_head *head, enum kr_framing framing, bool keep
 	kr_buf_addf(out, "HTTP/1.1 %u ", head->status);
 	add(out, head->reason);
 	kr_buf_adds(out, "\r\n");
-	add_fields(out, head, false);
+	add_fields(out, head, NULL);
 	if (!has_no_length(head->status))
 		add_framing(out, framing, head->length);
 	kr_buf_adds(out, head->status < 200 || keeps ? "\r\n" : "Connection: close\r\n\r\n");

@@ -105,6 +105,11 @@ struct kr_request_write {
 	const struct kr_destination *to;
 	bool upstream;
 	const char *authorization;
+	/* Where a request's fields are not all passed on (secret.c): keeps the connection, drops fields, adds some. NULL: none. */
+	bool keeps;
+	bool (*is_dropped)(const void *context, const struct kr_field *field);
+	void (*add)(const void *context, const struct kr_head *head, struct kr_buf *out);
+	const void *context;
 };
 void kr_request_write(const struct kr_request_write *request, struct kr_buf *out);
 

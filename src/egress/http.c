@@ -11,9 +11,12 @@
  */
 #include "egress/http.h"
 
+#include <strings.h>
+
 #include "base/portable.h"
 #include "egress/body.h"
 #include "egress/pump.h"
+#include "egress/echo.h"
 #include "egress/terminate.h"
 
 struct kr_http {
@@ -27,6 +30,8 @@ struct kr_http {
 	bool keeps;        /* the client's side goes on behind the response */
 	bool server_keeps; /* so does the server's */
 	unsigned interims;
+	const struct kr_echo *echo; /* what no response may hold; NULL: nothing is looked for */
+	struct kr_echo_watch watch;
 };
 
 /* A client that never sends the body it announced is not waited for as long as one in the midst of it (HTTP-10). */
@@ -39,6 +44,8 @@ set_deadline(struct kr_connection *connection)
 void
 kr_http_free(struct kr_http *http)
 {
+	if (http && http->echo)
+		kr_wipe(http, sizeof(*http)); /* the beginning of a secret may be held in it */
 	free(http);
 }
 
@@ -124,7 +131,8 @@ write_head(struct kr_connection *connection, const struct kr_http_begin *begin, 
 		kr_terminate_write(connection, &begin->head, out);
 	else
 		kr_request_write(
-			&(struct kr_request_write){ &begin->head, &begin->to, begin->upstream, begin->authorization }, out);
+			&(struct kr_request_write){ .head = &begin->head, .to = &begin->to, .upstream = begin->upstream, .authorization = begin->authorization },
+			out);
 }
 
 /* The request's head is written, and goes out with what is there of its body. */
@@ -168,6 +176,7 @@ kr_http_begin(struct kr_connection *connection, const struct kr_http_begin *begi
 	http = connection->http = calloc(1, sizeof(*http));
 	if (http && !out.overflow) {
 		http->upstream = begin->upstream;
+		http->echo = kr_terminate_echo(connection);
 		send_first(connection, head, &out);
 	}
 	if (connection->bound)
@@ -239,6 +248,42 @@ end_response(struct kr_connection *connection)
 	kr_connection_next(connection);
 }
 
+/* A secret came back: kraft is told, and nothing of it goes on. */
+static void
+cut_off(struct kr_connection *connection, int which)
+{
+	struct kr_intake *intake = &connection->server.intake;
+
+	kr_terminate_echoed(connection, which);
+	kr_wipe(connection->egress->scratch, sizeof(connection->egress->scratch));
+	kr_wipe(connection->egress->written, sizeof(connection->egress->written));
+	if (intake->bytes)
+		kr_wipe(intake->bytes, intake->cap);
+	refuse_response(connection, "the host answered with the secret itself, which is not passed on");
+}
+
+/* What was held back goes out first. *found: the secret that comes behind all of it; -1: none. */
+static bool
+send_watched(struct kr_connection *connection, struct iovec head, struct iovec body, enum kr_body_state state, int *found)
+{
+	struct kr_http *http = connection->http;
+	struct kr_echo_watch *watch = &http->watch;
+	size_t n = body.iov_len, before, now;
+	bool good = true;
+
+	*found = kr_echo_feed(http->echo, watch, body.iov_base, n, &before, &now);
+	if (state == KR_BODY_DONE && *found < 0) {
+		before = watch->held_n;
+		now = n;
+	}
+	if (before)
+		good = send_framed(&connection->client, head, (struct iovec){ watch->held, before }, http->down, KR_BODY_MORE);
+	if (*found < 0)
+		kr_echo_keep(watch, body.iov_base, n, before, now);
+	body.iov_len = now;
+	return good && send_framed(&connection->client, before ? (struct iovec){ 0 } : head, body, http->down, *found < 0 ? state : KR_BODY_MORE);
+}
+
 /* bytes: of the body, and maybe more. */
 static void
 send_response(struct kr_connection *connection, struct iovec head, char *bytes, size_t n)
@@ -246,18 +291,61 @@ send_response(struct kr_connection *connection, struct iovec head, char *bytes, 
 	struct kr_http *http = connection->http;
 	struct iovec body = { bytes, 0 };
 	enum kr_body_state state = kr_body_feed(&http->response, bytes, n, &body.iov_len);
+	int found = -1;
+	bool good;
 
 	http->server_keeps &= http->response.used == n;
-	if (!send_framed(&connection->client, head, body, http->down, state) || state == KR_BODY_BAD)
+	if (http->echo)
+		good = send_watched(connection, head, body, state, &found);
+	else
+		good = send_framed(&connection->client, head, body, http->down, state);
+	if (found >= 0)
+		cut_off(connection, found);
+	else if (!good || state == KR_BODY_BAD)
 		kr_connection_end(connection, true);
 	else if (state == KR_BODY_DONE)
 		end_response(connection);
+}
+
+/* The body ended with the connection. */
+static void
+end_body(struct kr_connection *connection)
+{
+	struct kr_http *http = connection->http;
+	struct iovec held = { http->watch.held, http->watch.held_n };
+
+	if (kr_body_finish(&http->response) == KR_BODY_DONE && send_framed(&connection->client, (struct iovec){ 0 }, held, http->down, KR_BODY_DONE))
+		end_response(connection);
+	else
+		kr_connection_end(connection, true);
 }
 
 static bool
 has_body(const struct kr_connection *connection, unsigned status)
 {
 	return !connection->bodyless && status != 204 && status != 304;
+}
+
+/* True: it holds a secret, and has been refused. */
+static bool
+is_echo(struct kr_connection *connection, const struct kr_buf *head)
+{
+	const struct kr_echo *echo = connection->http->echo;
+	int found = echo ? kr_echo_find(echo, head->data, head->len) : -1;
+
+	if (found >= 0)
+		cut_off(connection, found);
+	return found >= 0;
+}
+
+/* A packed body cannot be looked through, and none was asked for. */
+static bool
+is_packed(const struct kr_head *head)
+{
+	size_t n;
+	const struct kr_field *field = kr_head_find(head, "content-encoding", &n);
+
+	return n > 1 || (field && !(field->value.n == 8 && strncasecmp(field->value.at, "identity", 8) == 0));
 }
 
 static void
@@ -275,6 +363,12 @@ begin_response(struct kr_connection *connection, const struct kr_head *head)
 	kr_response_write(head, http->down, http->keeps, &out);
 	if (out.overflow) {
 		refuse_response(connection, "the response's head is too long");
+		return;
+	}
+	if (is_echo(connection, &out))
+		return;
+	if (http->echo && body && is_packed(head)) {
+		refuse_response(connection, "the host packed its answer (Content-Encoding), so it cannot be looked through for the secret");
 		return;
 	}
 	if (!body)
@@ -303,6 +397,8 @@ pass_interim(struct kr_connection *connection, const struct kr_head *head)
 		return true;
 	kr_response_write(head, KR_FRAMING_NONE, false, &out);
 	part = (struct iovec){ out.data, out.len };
+	if (!out.overflow && is_echo(connection, &out))
+		return false;
 	if (!out.overflow && kr_side_send(&connection->client, &part, 1))
 		return true;
 	kr_connection_end(connection, true);
@@ -362,7 +458,6 @@ static void
 read_response_body(struct kr_connection *connection)
 {
 	struct kr_egress *egress = connection->egress;
-	struct kr_http *http = connection->http;
 	size_t n = 0;
 
 	switch (kr_side_read(egress, &connection->server, &n)) {
@@ -373,10 +468,7 @@ read_response_body(struct kr_connection *connection)
 	case KR_READ_NONE:
 		break;
 	case KR_READ_END:
-		if (kr_body_finish(&http->response) == KR_BODY_DONE)
-			end_response(connection);
-		else
-			kr_connection_end(connection, true);
+		end_body(connection);
 		break;
 	case KR_READ_ERROR:
 		kr_connection_end(connection, true);

@@ -28,6 +28,13 @@ kr_is_refused_plain(struct kr_connection *connection, const struct kr_target *ta
 	return false;
 }
 
+const struct kr_echo *
+kr_terminate_echo(const struct kr_connection *connection)
+{
+	KR_BUG_IF(connection->bound);
+	return NULL;
+}
+
 bool
 kr_tls_waits(const struct kr_side *side)
 {
@@ -69,6 +76,12 @@ kr_terminate_judge(struct kr_connection *connection, const struct kr_head *head)
 {
 	KR_BUG_IF(connection || head);
 	return false;
+}
+
+void
+kr_terminate_echoed(struct kr_connection *connection, int which)
+{
+	KR_BUG_IF(connection || which);
 }
 
 void

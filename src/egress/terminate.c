@@ -14,6 +14,7 @@
 #include "egress/confine.h"
 #include "egress/managed.h"
 #include "egress/pump.h"
+#include "egress/secret.h"
 #include "egress/tls_openssl.h"
 
 enum { MANAGED_FD = 5, EXIT_MANAGED = 78, EXIT_AUTHORITY = 77, CHAIN_MAX = 10 };
@@ -23,6 +24,7 @@ struct kr_tls_host {
 	struct kr_target target;
 	const struct kr_managed_rule *rules[KR_MANAGED_RULES];
 	size_t n;
+	struct kr_echo *echo; /* from the first connection on */
 	X509 *leaf;
 	time_t leaf_until;
 };
@@ -225,6 +227,20 @@ open_for_servers(struct kr_terminator *t)
 	return add_roots(SSL_CTX_get_cert_store(t->for_servers), t->managed.roots, t->managed.roots_bytes);
 }
 
+/* NULL: there is no memory. */
+static X509 *
+leaf_of(struct kr_terminator *t, struct kr_tls_host *bound)
+{
+	time_t now = time(NULL);
+
+	if (bound->leaf && now < bound->leaf_until && now > bound->leaf_until - KR_LEAF_AGAIN_HOURS * 3600 - KR_EARLY_S)
+		return bound->leaf;
+	X509_free(bound->leaf);
+	bound->leaf = kr_authority_sign(&t->authority, bound->target.host, bound->target.is_address);
+	bound->leaf_until = now + KR_LEAF_AGAIN_HOURS * 3600;
+	return bound->leaf;
+}
+
 static struct kr_terminator *
 open_terminator(const char *bytes, size_t n)
 {
@@ -233,7 +249,9 @@ open_terminator(const char *bytes, size_t n)
 
 	for (size_t i = 0; good && i < t->managed.rule_count; i++)
 		good = add_bound(t, &t->managed.rules[i]);
-	if (good && kr_authority_init(&t->authority, t->managed.authority) && open_for_clients(t) && open_for_servers(t))
+	/* The first leaf now: to work with dates the C library reads the time zone, and later there is no call for it. */
+	if (good && kr_authority_init(&t->authority, t->managed.authority) && open_for_clients(t) && open_for_servers(t) &&
+		leaf_of(t, &t->bounds[0]))
 		return t;
 	return NULL; /* the process ends */
 }
@@ -296,25 +314,23 @@ kr_is_refused_plain(struct kr_connection *connection, const struct kr_target *ta
 
 /* ---- the client's TLS ---- */
 
-/* NULL: there is no memory. */
-static X509 *
-leaf_of(struct kr_terminator *t, struct kr_tls_host *bound)
+static bool
+watch_for_echoes(struct kr_tls_host *bound)
 {
-	time_t now = time(NULL);
+	const char *values[KR_MANAGED_RULES];
 
-	if (bound->leaf && now < bound->leaf_until && now > bound->leaf_until - KR_LEAF_AGAIN_HOURS * 3600 - KR_EARLY_S)
-		return bound->leaf;
-	X509_free(bound->leaf);
-	bound->leaf = kr_authority_sign(&t->authority, bound->target.host, bound->target.is_address);
-	bound->leaf_until = now + KR_LEAF_AGAIN_HOURS * 3600;
-	return bound->leaf;
+	for (size_t i = 0; i < bound->n; i++)
+		values[i] = bound->rules[i]->value;
+	if (!bound->echo)
+		bound->echo = kr_echo_new(values, bound->n);
+	return bound->echo != NULL;
 }
 
 static struct kr_tls *
 new_for_client(struct kr_terminator *t, struct kr_tls_host *bound)
 {
 	X509 *leaf = leaf_of(t, bound);
-	struct kr_tls *tls = leaf ? kr_tls_new(t->for_clients, bound) : NULL;
+	struct kr_tls *tls = leaf && watch_for_echoes(bound) ? kr_tls_new(t->for_clients, bound) : NULL;
 
 	if (!tls)
 		return NULL;
@@ -484,20 +500,51 @@ kr_terminate_overdue(struct kr_connection *connection)
 
 /* ---- requests inside ---- */
 
+static struct kr_secret_host
+secrets_of(const struct kr_connection *connection)
+{
+	const struct kr_terminator *t = connection->egress->terminator;
+	const struct kr_tls_host *bound = connection->bound;
+
+	return (struct kr_secret_host){ &bound->target, bound->rules, bound->n, t->managed.rules, t->managed.rule_count };
+}
+
 bool
 kr_terminate_judge(struct kr_connection *connection, const struct kr_head *head)
 {
-	(void)head;
-	kr_connection_refuse(connection, 403, "this kraft passes no request on to a host whose credentials are managed");
+	const struct kr_secret_host host = secrets_of(connection);
+	const struct kr_managed_rule *rule;
+	enum kr_secret_reason reason = kr_secret_judge(&host, head, &rule);
+	char words[KR_SECRET_WORDS];
+
+	if (reason == KR_SECRET_GOOD)
+		return true;
+	tell(connection, rule, KR_TOLD_HEAD + (unsigned)reason, "");
+	kr_secret_words(reason, rule, words);
+	kr_connection_refuse(connection, 403, words);
 	return false;
 }
 
 void
 kr_terminate_write(const struct kr_connection *connection, const struct kr_head *head, struct kr_buf *out)
 {
+	const struct kr_secret_host host = secrets_of(connection);
 	struct kr_destination to;
 
 	kr_tls_host_destination(connection->bound, &to);
-	to.path = head->target;
-	kr_request_write(&(struct kr_request_write){ head, &to, false, "" }, out);
+	kr_secret_write(&host, head, to.authority, out);
+}
+
+/* ---- responses ---- */
+
+const struct kr_echo *
+kr_terminate_echo(const struct kr_connection *connection)
+{
+	return connection->bound ? connection->bound->echo : NULL;
+}
+
+void
+kr_terminate_echoed(struct kr_connection *connection, int which)
+{
+	tell(connection, connection->bound->rules[which], KR_TOLD_ECHO, "");
 }

@@ -9,6 +9,7 @@
 #define KR_EGRESS_TERMINATE_H
 
 #include "egress/connection.h"
+#include "egress/echo.h"
 
 /* Before confinement. `authority` as the program's argument: makes one on standard output, and is done. Else reads what kraft
  * hands over at descriptor 5 and closes it. False: the program ends with *status. */
@@ -34,5 +35,10 @@ void kr_terminate_overdue(struct kr_connection *connection);
 bool kr_terminate_judge(struct kr_connection *connection, const struct kr_head *head);
 /* Its head, written anew with the secrets in it, into the egress's buffer, which the caller wipes. */
 void kr_terminate_write(const struct kr_connection *connection, const struct kr_head *head, struct kr_buf *out);
+
+/* What a response must not hold; NULL: no TLS ends here. */
+const struct kr_echo *kr_terminate_echo(const struct kr_connection *connection);
+/* It holds this secret: kraft is told. */
+void kr_terminate_echoed(struct kr_connection *connection, int which);
 
 #endif
