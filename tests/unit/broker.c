@@ -134,7 +134,7 @@ struct session {
 	int fd, listener; /* the other end of the control socket; the person's proxy */
 	uint32_t id;
 	unsigned before;
-	unsigned told, suppressed, called, strangers;
+	unsigned told, suppressed, called, strangers, echoed;
 	unsigned client_port; /* of the asks; on loopback */
 	enum kr_peer peer;    /* what is at it */
 	unsigned looked;
@@ -175,6 +175,14 @@ static void
 on_strangers(void *context, unsigned n)
 {
 	((struct session *)context)->strangers += n;
+}
+
+static void
+on_echoed(void *context, const char *host, const char *variable)
+{
+	((struct session *)context)->echoed++;
+	assert_string_equal(host, "api.example");
+	assert_string_equal(variable, "KEY");
 }
 
 static void
@@ -247,6 +255,7 @@ start_with(struct session *s, const char *proxy, const char *const *allow, size_
 		.on_call = on_call,
 		.whose = whose,
 		.on_strangers = on_strangers,
+		.on_echoed = on_echoed,
 		.context = s,
 		.resolve = resolve };
 	if (kr_broker_new(&want, &s->broker, &err) < 0)
@@ -900,6 +909,50 @@ MAC_06_strangers_are_counted_and_not_answered(void **state)
 }
 
 static void
+tell(struct session *s, uint32_t rule, uint32_t what, const char *name)
+{
+	struct kr_ask frame = { .type = KR_ASK_TOLD, .id = rule, .bytes = what };
+	uint32_t used = 0;
+
+	memcpy(frame.host, name, strlen(name));
+	assert_int_equal(kr_frame_write(s->fd, &frame, sizeof(frame), &used, -1), 1);
+	for (int i = 0; i < 3; i++)
+		turn(s, 20);
+}
+
+static void
+SEN_02_what_is_told_of_managed_hosts_is_said_once(void **state)
+{
+	static const struct kr_managed_rule rules[] = { { .host = "api.example", .port = 443, .header = "x-key", .variable = "KEY", .source = "REAL_KEY" },
+		{ .host = "two.example", .port = 8443, .header = "x-key", .variable = "TWO", .source = "REAL_TWO" } };
+	struct session s;
+
+	(void)state;
+	start(&s, NULL);
+	kr_broker_manage(s.broker, rules, 2);
+	tell(&s, 0, KR_TOLD_OTHER_NAME, "evil.example");
+	assert_int_equal(s.told, 1);
+	assert_string_equal(s.last_host, "api.example");
+	assert_non_null(strstr(s.last_json, "\"port\":443"));
+	assert_non_null(strstr(s.last_json, "'evil.example'"));
+	tell(&s, 0, KR_TOLD_OTHER_NAME, "evil.example");
+	assert_int_equal(s.told, 1);
+	tell(&s, 0, KR_TOLD_OTHER_NAME, "other.example");
+	tell(&s, 1, KR_TOLD_HEAD + KR_SECRET_NO_VALUE, "");
+	assert_int_equal(s.told, 3);
+	assert_non_null(strstr(s.last_json, "'REAL_TWO'"));
+	assert_non_null(strstr(s.last_json, "\"port\":8443"));
+	tell(&s, 0, KR_TOLD_ECHO, "");
+	tell(&s, 0, KR_TOLD_ECHO, "");
+	assert_int_equal(s.echoed, 1);
+	assert_int_equal(s.told, 3);
+	assert_true(kr_broker_attached(s.broker));
+	tell(&s, 2, KR_TOLD_ECHO, ""); /* no such rule */
+	assert_false(kr_broker_attached(s.broker));
+	stop(&s);
+}
+
+static void
 a_newer_kraft_egress_takes_the_place_of_an_older(void **state)
 {
 	struct session s;
@@ -1325,6 +1378,7 @@ main(void)
 		cmocka_unit_test(a_bad_frame_ends_that_kraft_egress),
 		cmocka_unit_test(MAC_06_an_ask_of_another_process_is_refused_before_it_is_judged),
 		cmocka_unit_test(MAC_06_strangers_are_counted_and_not_answered),
+		cmocka_unit_test(SEN_02_what_is_told_of_managed_hosts_is_said_once),
 		cmocka_unit_test(a_newer_kraft_egress_takes_the_place_of_an_older),
 		cmocka_unit_test(a_broker_may_go_while_names_are_looked_up),
 		cmocka_unit_test(a_proxy_variable_that_cannot_be_read_is_an_error),

@@ -209,6 +209,44 @@ MAC_06_a_number_of_strangers_is_nothing_but_a_number(void **state)
 }
 
 static void
+SEN_02_what_is_told_of_tls_is_a_number_and_at_most_a_name(void **state)
+{
+	static const uint32_t without[] = { KR_TOLD_ECHO, KR_TOLD_NO_NAME, KR_TOLD_SERVER, KR_TOLD_HEAD + 1, KR_TOLD_END - 1 },
+						  none[] = { 0, KR_TOLD_SERVER + 1, KR_TOLD_HEAD, KR_TOLD_END, UINT32_MAX };
+	const struct kr_ask good = { .type = KR_ASK_TOLD, .id = 2, .bytes = KR_TOLD_OTHER_NAME, .host = "b.example" };
+	struct kr_ask ask = good;
+
+	(void)state;
+	assert_true(passes(&good));
+	memset(ask.host, 0, sizeof(ask.host));
+	for (size_t i = 0; i < KR_COUNT(without); i++) {
+		ask.bytes = without[i];
+		assert_true(passes(&ask));
+		assert_true(without[i] == KR_TOLD_ECHO || without[i] > KR_TOLD_HEAD || kr_told_words(without[i]));
+		ask.host[0] = 'b';
+		assert_false(passes(&ask));
+		ask.host[0] = 0;
+	}
+	for (size_t i = 0; i < KR_COUNT(none); i++) {
+		ask.bytes = none[i];
+		assert_false(passes(&ask));
+	}
+#define BAD(change)              \
+	do {                         \
+		ask = good;              \
+		change;                  \
+		assert_false(passes(&ask)); \
+	} while (0)
+	BAD(ask.id = KR_MANAGED_RULES);
+	BAD(ask.port = 443);
+	BAD(ask.client_port = 1);
+	BAD(ask.host[0] = 'B');
+	BAD(ask.host[sizeof(ask.host) - 1] = 'x');
+	BAD(memset(ask.host, 0, sizeof(ask.host)));
+#undef BAD
+}
+
+static void
 a_call_is_an_ask_without_a_host(void **state)
 {
 	struct kr_ask good = { .type = KR_ASK_CALL, .id = 7, .bytes = sizeof(struct kr_call) }, ask;
@@ -489,6 +527,7 @@ main(void)
 		cmocka_unit_test(each_field_of_an_ask_is_checked_NET_14),
 		cmocka_unit_test(an_answer_is_one_of_four_kinds),
 		cmocka_unit_test(MAC_06_a_number_of_strangers_is_nothing_but_a_number),
+		cmocka_unit_test(SEN_02_what_is_told_of_tls_is_a_number_and_at_most_a_name),
 		cmocka_unit_test(a_call_is_an_ask_without_a_host),
 		cmocka_unit_test(a_calls_answer_has_a_body_of_bounded_size),
 		cmocka_unit_test(a_frame_comes_whole_with_its_descriptor),
