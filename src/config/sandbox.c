@@ -302,8 +302,8 @@ kr_phases_read(struct kr_config *c, const struct kr_key *key, const struct kr_ya
 	return 0;
 }
 
-static bool
-names_host(const struct kr_strs *list, const char *host)
+bool
+kr_hosts_name(const struct kr_strs *list, const char *host)
 {
 	struct kr_host_pattern entry, wanted;
 
@@ -326,7 +326,7 @@ check_domain(struct kr_config *c, const struct kr_sandbox *sandbox, const struct
 
 	for (int p = 0; p < KR_PHASE_COUNT; p++) {
 		const struct kr_host_list *lists = &sandbox->network.phase[p];
-		bool allowed = names_host(&lists->allow, domain) && !names_host(&lists->deny, domain);
+		bool allowed = kr_hosts_name(&lists->allow, domain) && !kr_hosts_name(&lists->deny, domain);
 
 		anywhere |= allowed;
 		if (!phase_is_written || !credential->phase[p] || allowed)

@@ -161,6 +161,8 @@ int kr_inject_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_phases_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+/* Whether a list has this very host, at any port; a star does not name it. */
+bool kr_hosts_name(const struct kr_strs *list, const char *host);
 const char *kr_fault_kit(const char *text);
 const char *kr_fault_kit_runtime(const char *text);
 const char *kr_fault_domain(const char *text);
