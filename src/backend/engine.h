@@ -84,6 +84,9 @@ const char *kr_runtime_words(struct kr_arena *arena, const char *text, size_t n)
 /* The next step for what a CLI said, "" when nobody knows one. `program` as a person calls it. Pure. */
 const char *kr_runtime_next_step(struct kr_arena *arena, const char *program, const char *said);
 
+/* The environment of a call that goes out to a registry: with the proxy variables that the others have not (image.c). */
+const char *const *kr_image_environment(struct kr_arena *arena, const struct kr_runtime *runtime);
+
 /* ---- what the answers are of (engine_key.c) ---- */
 
 /* The variables that count and the program's own, and what the person's names of them stand for now. */

@@ -45,8 +45,8 @@ static const char *const for_pull[] = { "http_proxy", "https_proxy", "all_proxy"
 	"HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "DOCKER_CONTENT_TRUST",
 	"DOCKER_CONTENT_TRUST_SERVER" };
 
-static const char *const *
-environment_of(struct kr_arena *arena, const struct kr_runtime *runtime)
+const char *const *
+kr_image_environment(struct kr_arena *arena, const struct kr_runtime *runtime)
 {
 	struct kr_strs env = { 0 };
 
@@ -74,7 +74,7 @@ kr_image_pull(struct kr_arena *arena, const struct kr_runtime *runtime, const ch
 	bool is_podman = runtime->kind == KR_RUNTIME_PODMAN, is_shown = stderr_fd > 0 && isatty(stderr_fd);
 	kr_auto_buf struct kr_buf rest = KR_BUF(KR_RUNTIME_TEXT_BYTES);
 	const struct kr_runtime_ask ask = { .argv = is_shown ? shown : quiet,
-		.environment = environment_of(arena, runtime),
+		.environment = kr_image_environment(arena, runtime),
 		.stdout_fd = is_shown && !is_podman ? stderr_fd : 0,
 		.stderr_fd = is_shown && is_podman ? stderr_fd : 0,
 		.limit_ms = limit_ms };

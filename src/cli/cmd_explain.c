@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "run/agent.h"
 #include "run/container.h"
+#include "run/kit.h"
 #include "run/where.h"
 #include "run/workspace.h"
 #include "lookup/lookup.h"
@@ -43,6 +44,7 @@ struct explain {
 	struct kr_harness harness;
 	struct kr_run_agent agent;
 	struct kr_run_launch launch;
+	struct kr_run_kit kit;
 	struct kr_run_container container;
 	const char *remark; /* about its image; NULL: none */
 };
@@ -184,7 +186,7 @@ make_request(struct explain *e, const struct kr_parsed *parsed, struct kr_error 
 	r->cwd = kr_where_cwd(e->arena, &e->where, e->item.worktree, &wanted);
 	r->argv = parsed->word_count ? (const char *const *)parsed->words
 								 : default_command(e->arena, r->repo, r->phase);
-	if (e->host.os == KR_SYSTEM_MACOS && r->repo->sandbox.kind != KR_SANDBOX_DOCKER)
+	if (e->host.os == KR_SYSTEM_MACOS && r->repo->sandbox.kind == KR_SANDBOX_OS)
 		r->macos = kr_plan_macos_shown(e->arena, &e->host, r->session, shared_git(e));
 	else
 		r->git = &e->trees->plan;
@@ -236,6 +238,12 @@ look_at_container(struct explain *e, struct kr_error *err)
 			(unsigned)geteuid(), (unsigned)getegid(), walls);
 		c->plan.walls = walls;
 	}
+	if (e->kit.is_used) {
+		struct kr_strs *notes = kr_arena_new(e->arena, struct kr_strs);
+
+		kr_run_kit_tell(e->arena, &e->kit, notes);
+		c->plan.notes = notes;
+	}
 	if (c->ca.path)
 		c->plan.ca_bundle = kr_run_container_bundle(e->arena, e->host.places.run_dir, e->request.session);
 	e->request.container = &c->plan;
@@ -285,7 +293,8 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	const struct kr_plan *plan = NULL;
 	const char *missing;
 
-	if (make_request(&e, parsed, err) < 0)
+	if (make_request(&e, parsed, err) < 0 ||
+		kr_run_kit_find(arena, &e.host, false, -1, &e.request.repo, &e.kit, err) < 0)
 		return -1;
 	if (e.request.repo->sandbox.kind != KR_SANDBOX_DOCKER || look_at_container(&e, err) == 0)
 		plan = kr_plan_build(arena, &e.host, &e.request, &e.lookup, err);

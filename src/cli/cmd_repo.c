@@ -434,11 +434,12 @@ static const char *
 sandbox_words(struct kr_arena *arena, const struct kr_repo *repo)
 {
 	const struct kr_sandbox *sandbox = &repo->sandbox;
+	const char *image = sandbox->kit ? sandbox->kit : sandbox->image;
 
 	if (sandbox->kind == KR_SANDBOX_NONE)
 		return "-";
-	return sandbox->image ? kr_arena_printf(arena, "%s %s", kr_sandbox_kind_name(sandbox->kind), kr_shown(arena, sandbox->image))
-						  : kr_sandbox_kind_name(sandbox->kind);
+	return image ? kr_arena_printf(arena, "%s %s", kr_sandbox_kind_name(sandbox->kind), kr_shown(arena, image))
+				 : kr_sandbox_kind_name(sandbox->kind);
 }
 
 static const char *

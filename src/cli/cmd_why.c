@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "run/kit.h"
 #include "run/where.h"
 #include "config/yaml.h"
 #include "egress/addresses.h"
@@ -30,6 +31,7 @@ struct why {
 	struct kr_found found;
 	struct kr_verdict verdict, *each; /* each: one for every address of found */
 	bool port_was_given;
+	bool is_kit; /* the lists are a kit's, and nobody's to add to */
 };
 
 static int
@@ -52,12 +54,15 @@ read_target(const char *text, struct kr_target *out, bool *port_was_given, struc
 static int
 find_lists(struct why *w, const char *repo, struct kr_error *err)
 {
+	struct kr_run_kit kit = { 0 };
 	struct kr_host host;
 
 	if (kr_host_gather_places(w->arena, &host, err) < 0 ||
 		kr_where_find(w->arena, &host.places, repo, &w->where, err) < 0 ||
-		kr_where_layers(w->arena, &host.places, NULL, &w->where, err) < 0)
+		kr_where_layers(w->arena, &host.places, NULL, &w->where, err) < 0 ||
+		kr_run_kit_find(w->arena, &host, false, -1, &w->where.repo, &kit, err) < 0)
 		return -1;
+	w->is_kit = kit.is_used;
 	if (w->where.repo->sandbox.network.is_set)
 		return 0;
 	kr_fail(err, KR_E_CONFIG, "'%s' has no network lists: its sandbox %s", w->where.repo->path,
@@ -143,6 +148,10 @@ print_grant(const struct why *w, struct kr_buf *out)
 
 	if (!v->grant[0])
 		return;
+	if (w->is_kit) {
+		kr_buf_addf(out, "the lists are the kit's, and nobody adds to them: another kit, or 'kind: docker', can allow it\n");
+		return;
+	}
 	kr_buf_addf(out, "to allow it, add in %s", w->where.sandbox_file);
 	if (w->where.repo->sandbox.mark.line)
 		kr_buf_addf(out, ", in the sandbox at line %u", w->where.repo->sandbox.mark.line);
@@ -216,7 +225,7 @@ print_json(const struct why *w, struct kr_error *err)
 		json_pack("{s:s,s:i,s:s,s:b,s:s,s:s,s:o,s:b,s:s*,s:o}", "host", v->target.host, "port",
 			(int)v->target.port, "phase", kr_phase_name(v->phase), "allowed", v->decision == KR_HOST_ALLOWED,
 			"decision", kr_decision_name(v->decision), "reason", v->reason, "entry", entry_json(w), "exact",
-			v->exact, "grant", v->grant[0] ? v->grant : NULL, "addresses", addresses),
+			v->exact, "grant", v->grant[0] && !w->is_kit ? v->grant : NULL, "addresses", addresses),
 		err);
 }
 

@@ -58,7 +58,7 @@ void kr_doctor_repos(struct kr_doctor *doctor);
 /* Whether any repository's workers run in bubblewrap; true where nobody can say. */
 bool kr_doctor_needs_bubblewrap(struct kr_doctor *doctor);
 
-/* doctor_containers.c: the rows of a repository of kind: docker, and once those of this host. */
+/* doctor_containers.c: the rows of a repository of kind: docker or kit, and once those of this host. */
 void kr_doctor_container(struct kr_doctor *doctor, const struct kr_repo *repo);
 
 /* doctor_macos.c: what kind: os needs on macOS (MAC-11). */

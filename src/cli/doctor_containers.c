@@ -5,6 +5,8 @@
  */
 #include "cli/doctor.h"
 
+#include "run/kit.h"
+
 static const char *
 named(const struct kr_doctor *d, const char *what, const struct kr_repo *repo)
 {
@@ -160,9 +162,38 @@ check_proxy(struct kr_doctor *d, const struct kr_repo *repo)
 	}
 }
 
+/* What is kept of its kit, in the repository's place; NULL when nothing more can be asked. */
+static const struct kr_repo *
+check_kit(struct kr_doctor *d, const struct kr_repo *repo)
+{
+	const char *name = named(d, "kit", repo);
+	struct kr_run_kit kit = { 0 };
+	struct kr_error err = { 0 };
+
+	if (repo->sandbox.kind != KR_SANDBOX_KIT)
+		return repo;
+	if (!ask_once(d)->has_file) {
+		kr_doctor_add(d, name, KR_VERDICT_SKIP, "", "without a sandbox.yaml that loads it cannot be asked");
+		return NULL;
+	}
+	if (kr_run_kit_find(d->arena, &d->host, false, -1, &repo, &kit, &err) < 0) {
+		if (err.code == KR_E_NOT_FOUND)
+			kr_doctor_add(d, name, KR_VERDICT_WARN, err.hint, "%s", err.message);
+		else
+			kr_doctor_add_error(d, name, &err);
+		return NULL;
+	}
+	kr_doctor_add(d, name, KR_VERDICT_OK, "", "'%s': %zu hosts of its sessions, %zu credentials, %zu wishes skipped",
+		kit.kit.name, kit.kit.network.phase[KR_PHASE_RUNTIME].allow.n, kit.kit.credential_count, kit.kit.skipped.n);
+	return repo;
+}
+
 void
 kr_doctor_container(struct kr_doctor *d, const struct kr_repo *repo)
 {
+	repo = check_kit(d, repo);
+	if (!repo)
+		return;
 	check_sandbox(d, repo);
 	check_egress(d, repo);
 	check_proxy(d, repo);

@@ -187,7 +187,7 @@ kr_doctor_needs_bubblewrap(struct kr_doctor *d)
 			return true;
 		if (where.repo->sandbox.kind == KR_SANDBOX_OS)
 			return true;
-		any_container = any_container || where.repo->sandbox.kind == KR_SANDBOX_DOCKER;
+		any_container = any_container || where.repo->sandbox.kind != KR_SANDBOX_NONE;
 	}
 	return !any_container;
 }
@@ -215,7 +215,7 @@ kr_doctor_repos(struct kr_doctor *d)
 		check_checkout(d, where.repo);
 		if (kr_where_layers(d->arena, &d->host.places, NULL, &where, &err) < 0)
 			kr_doctor_add_error(d, named(d, "sandbox", where.repo), &err);
-		else if (where.repo->sandbox.kind == KR_SANDBOX_DOCKER)
+		else if (where.repo->sandbox.kind == KR_SANDBOX_DOCKER || where.repo->sandbox.kind == KR_SANDBOX_KIT)
 			kr_doctor_container(d, where.repo);
 		else
 			check_sandbox(d, where.repo);

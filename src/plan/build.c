@@ -138,6 +138,9 @@ check_kind(const struct kr_request *request, struct kr_error *err)
 		return -1;
 	if (kind == KR_SANDBOX_DOCKER && request->container)
 		return 0;
+	if (kind == KR_SANDBOX_KIT)
+		return kr_fail(err, KR_E_UNSUPPORTED, "the kit of '%s' has not been looked up, and it says what its sandbox is",
+			request->repo->path);
 	if (kind != KR_SANDBOX_NONE)
 		return kr_fail(
 			err, KR_E_UNSUPPORTED, "kind: %s is not built into this kraft", kr_sandbox_kind_name(kind));
@@ -612,7 +615,7 @@ make_steps(struct kr_build *b)
 
 /* ---- hosts ---- */
 
-/* Facts of 1.2.5: only the runtime list of an agent's own session, and behind all that a person wrote. */
+/* Facts of 1.2.5: only the runtime list of an agent's own session, and behind all that a person wrote. A kit's lists are its own. */
 const struct kr_host_list *
 kr_plan_hosts(struct kr_arena *arena, const struct kr_request *r, size_t *needed)
 {
@@ -620,7 +623,7 @@ kr_plan_hosts(struct kr_arena *arena, const struct kr_request *r, size_t *needed
 	struct kr_host_list *list;
 
 	*needed = 0;
-	if (!r->agent || r->is_short_run || r->phase != KR_PHASE_RUNTIME)
+	if (!r->agent || r->is_short_run || r->phase != KR_PHASE_RUNTIME || r->repo->sandbox.kit)
 		return own;
 	list = kr_arena_new(arena, struct kr_host_list);
 	*list = *own;

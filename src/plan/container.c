@@ -213,6 +213,8 @@ tell(struct kr_build *b)
 	if (kr_plan_has_open_network(b->request))
 		kr_build_note(b,
 			"unrestricted_network: the container has a network without a list, and no kraft command inside");
+	for (size_t i = 0; c->notes && i < c->notes->n; i++)
+		kr_build_note(b, "%s", c->notes->v[i]);
 }
 
 int

@@ -77,6 +77,7 @@ struct kr_plan_container {
 	const struct kr_strs *volumes;    /* of the image, sorted: memory in place of a volume; NULL: none */
 	const char *ca_bundle; /* a host file shown at KR_CA_BUNDLE; NULL: none is needed */
 	const struct kr_strs *walls; /* for a person: what the runtime is told beside the mounts (kr_container_walls); NULL: not asked */
+	const struct kr_strs *notes; /* for a person: what else is to be known of the image; NULL: nothing */
 };
 #define KR_CA_BUNDLE "/etc/kraft/ca-bundle.pem"
 

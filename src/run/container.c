@@ -41,8 +41,8 @@ check_architecture(const struct kr_image *image, struct kr_error *err)
 }
 
 /* What runs inside is a program of Linux, and of those a Mac has none. */
-static int
-check_host(const struct kr_host *host, struct kr_error *err)
+int
+kr_run_container_check_host(const struct kr_host *host, struct kr_error *err)
 {
 	if (host->os != KR_SYSTEM_MACOS)
 		return 0;
@@ -54,7 +54,7 @@ static int
 find_runtime(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo,
 	struct kr_run_container *out, struct kr_error *err)
 {
-	if (check_host(host, err) < 0 || kr_plan_check_network(repo, err) < 0 ||
+	if (kr_run_container_check_host(host, err) < 0 || kr_plan_check_network(repo, err) < 0 ||
 		kr_sandbox_file_load(arena, &host->places, &out->file, err) < 0 ||
 		kr_ca_extra(arena, host, &out->file, &out->ca, err) < 0 ||
 		kr_runtime_find(arena, host, &out->file, &out->runtime, err) < 0)
@@ -95,14 +95,19 @@ kr_run_container_look(struct kr_arena *arena, const struct kr_host *host, const 
 	return result;
 }
 
+/* A terminal that a person may see the progress on; -1: none. */
+static int
+shown_on(const struct kr_run_state *run)
+{
+	return !run->want->streams && isatty(STDERR_FILENO) ? STDERR_FILENO : -1;
+}
+
 /* CTR-13. Whoever set a time for this run ends it with a signal, which ends the fetching too. */
 static int
 fetch(struct kr_run_state *run, struct kr_run_container *c, struct kr_error *err)
 {
-	const bool is_shown = !run->want->streams && isatty(STDERR_FILENO);
-
 	kr_run_say("fetching the image '%s'", c->image.name);
-	if (kr_image_pull(run->arena, &c->runtime, c->image.name, is_shown ? STDERR_FILENO : -1, 0, err) < 0 ||
+	if (kr_image_pull(run->arena, &c->runtime, c->image.name, shown_on(run), 0, err) < 0 ||
 		kr_image_look(run->arena, &c->runtime, run->repo->sandbox.image, &c->image, err) < 0)
 		return -1;
 	if (!c->image.id)
@@ -240,6 +245,8 @@ kr_run_container_find(struct kr_run_state *run, struct kr_error *err)
 {
 	struct kr_run_container *c = &run->container;
 
+	if (kr_run_kit_find(run->arena, &run->host, true, shown_on(run), &run->repo, &run->kit, err) < 0)
+		return -1;
 	if (run->repo->sandbox.kind != KR_SANDBOX_DOCKER)
 		return 0;
 	if (kr_run_container_look(run->arena, &run->host, run->repo, c, err) < 0 ||

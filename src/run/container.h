@@ -31,6 +31,9 @@ struct kr_run_container_launch {
 	struct kr_plan_container plan;
 };
 
+/* KR_E_UNSUPPORTED: this system has no containers of kraft's. */
+int kr_run_container_check_host(const struct kr_host *host, struct kr_error *err);
+
 /* sandbox.yaml, the runtime, the image as it is here; nothing is fetched: out->image.id may be NULL. After a
  * failure `out` tells how far it came. */
 int kr_run_container_look(struct kr_arena *arena, const struct kr_host *host, const struct kr_repo *repo,

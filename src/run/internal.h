@@ -1,5 +1,5 @@
 /* What the files of `kraft run` share: run.c is the way there, job.c one launch, git.c the item's git,
- * inside.c git inside the walls, container.c what kind: docker needs, end.c what follows a command, tell.c what a person is told. */
+ * inside.c git inside the walls, container.c what kind: docker needs, kit.c what makes one of kind: kit, end.c what follows a command, tell.c what a person is told. */
 #ifndef KR_RUN_INTERNAL_H
 #define KR_RUN_INTERNAL_H
 
@@ -7,6 +7,7 @@
 
 #include "run/agent.h"
 #include "run/container.h"
+#include "run/kit.h"
 #include "run/run.h"
 #include "run/where.h"
 #include "run/workspace.h"
@@ -42,6 +43,7 @@ struct kr_run_state {
 	size_t tree_count;
 	struct kr_item item;
 	struct kr_changes changes;
+	struct kr_run_kit kit;
 	struct kr_run_container container;
 };
 

@@ -238,6 +238,8 @@ run_in_item(struct kr_run_state *run, struct kr_error *err)
 	for (size_t i = 0; i < run->item.notes.n; i++)
 		kr_run_say("%s", run->item.notes.v[i]);
 	if (result == 0)
+		kr_run_kit_note(run);
+	if (result == 0)
 		result = prepare_item(run, err);
 	if (result == 0)
 		result = run_command(run, err);

@@ -99,7 +99,7 @@ def _(t):
     home = Home()
     write(home.config_dir + "/sandbox.yaml", "cli: /nowhere/docker\n")
     for sandbox, kind, why in (("{kind: docker, image: debian, network: {runtime: {}}}", "docker", "'/nowhere/docker', the container CLI of sandbox.yaml, is no program"),
-                               ("{kind: kit, runtime: docker, kit: 'a@sha256:%s'}" % ("0" * 64), "kit", "kind: kit is not built into this kraft")):
+                               ("{kind: kit, runtime: docker, kit: 'a@sha256:%s'}" % ("0" * 64), "kit", "'/nowhere/docker', the container CLI of sandbox.yaml, is no program")):
         result, ran = launch(home, "repos:\n  - path: %(repo)s\n    setup_command: ''\n    sandbox: " + sandbox + "\n")
         t.works(result.code == 125 and why in result.err and not ran, kind, result)
 
