@@ -98,7 +98,7 @@ decode_base64(const char *text, size_t n, char *out, size_t max, size_t *len)
 static bool
 is_for_this_machine(const json_t *one)
 {
-	const json_t *platform = json_object_get(json_object_get(one, "Descriptor"), "platform");
+	const json_t *platform = json_object_get(one, "platform");
 	const char *os = json_string_value(json_object_get(platform, "os"));
 	const char *architecture = json_string_value(json_object_get(platform, "architecture"));
 
@@ -115,9 +115,12 @@ kr_kit_read_docker(const void *bytes, size_t n, void *source)
 
 	if (json_is_array(root)) {
 		out->said = KR_KIT_INDEX;
-		json_array_foreach(root, i, one)
-			if (!out->digest[0] && is_for_this_machine(one))
-				take_digest(out, json_object_get(json_object_get(one, "Descriptor"), "digest"));
+		json_array_foreach(root, i, one) {
+			const json_t *descriptor = json_object_get(one, "Descriptor");
+
+			if (!out->digest[0] && is_for_this_machine(descriptor))
+				take_digest(out, json_object_get(descriptor, "digest"));
+		}
 		return;
 	}
 	if (!json_is_string(raw) ||
@@ -128,30 +131,23 @@ kr_kit_read_docker(const void *bytes, size_t n, void *source)
 }
 
 void
-kr_kit_read_podman(const void *bytes, size_t n, void *source)
-{
-	auto_json json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, NULL);
-	const json_t *one = json_array_size(root) == 1 ? json_array_get(root, 0) : NULL;
-
-	if (!json_is_object(one))
-		return;
-	take_digest(source, json_object_get(one, "Digest"));
-	take_descriptor(source, json_object_get(one, "Annotations"));
-}
-
-void
 kr_kit_read_manifest(const void *bytes, size_t n, void *source)
 {
 	auto_json json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, NULL);
+	const json_t *list = json_object_get(root, "manifests"), *one;
 	struct kr_kit_source *out = source;
+	size_t i;
 
 	if (!json_is_object(root))
 		return;
-	/* By its name an image, and in truth something that holds others. */
-	if (json_object_get(root, "manifests"))
-		out->said = KR_KIT_INDEX;
-	else
+	if (!list) {
 		take_descriptor(out, json_object_get(root, "annotations"));
+		return;
+	}
+	out->said = KR_KIT_INDEX;
+	json_array_foreach(list, i, one)
+		if (!out->digest[0] && is_for_this_machine(one))
+			take_digest(out, json_object_get(one, "digest"));
 }
 
 void
@@ -223,7 +219,8 @@ static int
 ask_docker(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_buf *out,
 	struct kr_error *err)
 {
-	const char *argv[] = { "manifest", "inspect", "--verbose", "--", name, NULL, NULL };
+	const char *reference = kr_kit_reference(arena, name);
+	const char *argv[] = { "manifest", "inspect", "--verbose", "--", reference, NULL, NULL };
 	const struct kr_runtime_ask ask = { .argv = argv, .environment = kr_image_environment(arena, runtime),
 		.limit_ms = 2 * KR_RUNTIME_CALL_MS };
 	int status;
@@ -231,7 +228,7 @@ ask_docker(struct kr_arena *arena, const struct kr_runtime *runtime, const char 
 	if (is_loopback(name)) {
 		argv[3] = "--insecure";
 		argv[4] = "--";
-		argv[5] = name;
+		argv[5] = reference;
 	}
 	status = kr_runtime_ask(arena, runtime, &ask, out, err);
 	if (status == 0)
@@ -239,8 +236,10 @@ ask_docker(struct kr_arena *arena, const struct kr_runtime *runtime, const char 
 	if (status < 0 && err && err->code == KR_E_TIMEOUT)
 		err->code = KR_E_WALL;
 	kr_wrap(err, "fetching the manifest of the kit '%s'", name);
-	return kr_hint(err, "'%s manifest inspect %s' by hand has to work; is the name right, and are you logged in there?",
-		runtime->program, name);
+	return kr_hint(err,
+		"'%s manifest inspect %s' by hand has to work: is the name right, are you logged in there, and is the client a newer one "
+		"than 20.10, which cannot read manifests of this kind? podman can be named in sandbox.yaml: 'cli'",
+		runtime->program, reference);
 }
 
 static int
@@ -260,86 +259,113 @@ check_digest(const char *name, const struct kr_kit_source *manifest, struct kr_e
 }
 
 static int
-fetch_docker(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_kit_source *out,
+fetch_docker(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_kit_source *manifest,
 	struct kr_error *err)
 {
 	kr_auto_buf struct kr_buf text = KR_BUF(KR_KIT_ANSWER_BYTES);
-	kr_auto_free struct kr_kit_source *manifest = kr_xcalloc(1, sizeof(*manifest));
 
 	if (ask_docker(arena, runtime, name, &text, err) < 0 ||
 		parse(kr_kit_read_docker, text.data ? text.data : "", text.len, manifest, err) < 0)
 		return -1;
 	if (manifest->said == KR_KIT_INDEX)
 		return is_index(arena, name, manifest->digest, err);
-	if (manifest->said != KR_KIT_BYTES) {
-		odd(runtime, name, err);
-		return kr_hint(err, "an older client of docker's does not give a manifest's own bytes: install a newer one, or name podman in sandbox.yaml: 'cli'");
-	}
-	if (check_digest(name, manifest, err) < 0 || parse(kr_kit_read_manifest, manifest->bytes, manifest->len, out, err) < 0)
-		return -1;
-	memcpy(out->digest, kr_kit_digest(name), sizeof(out->digest));
-	return 0;
+	if (manifest->said == KR_KIT_BYTES)
+		return 0;
+	odd(runtime, name, err);
+	return kr_hint(err,
+		"docker's client has to be one that gives a manifest's own bytes, as 28 does; podman can be named in sandbox.yaml: 'cli'");
 }
 
 /* ---- podman ---- */
 
-/* 1: it is not here under this digest: podman may have the same image of another manifest, whose annotations it then gives. */
+/*
+ * Where podman keeps the manifests that it pulled, each by its own digest: GRAPHROOT/DRIVER-images/ID/=BASE64, of the words
+ * "manifest-sha256:...". What it says by `image inspect` is no help: of an image with two manifests it tells the digest of the one
+ * and the annotations of the other.
+ */
+static const char *
+path_of_manifest(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, const char *id, struct kr_error *err)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *const argv[] = { "info", "--format", "{{.Store.GraphRoot}}/{{.Store.GraphDriverName}}-images", NULL };
+	const char *key = kr_arena_printf(arena, "manifest-%s", kr_kit_digest(name));
+	kr_auto_buf struct kr_buf root = KR_BUF(4096), file = KR_BUF(256);
+	const size_t n = strlen(key);
+
+	if (kr_runtime_call(arena, runtime, argv, KR_RUNTIME_CALL_MS, &root, err) != 0 || !root.data)
+		return NULL;
+	for (size_t i = 0; i < n; i += 3) {
+		const unsigned char *at = (const unsigned char *)key + i;
+		const unsigned bits = (unsigned)at[0] << 16 | (i + 1 < n ? (unsigned)at[1] << 8 : 0) | (i + 2 < n ? at[2] : 0u);
+		const char four[] = { digits[bits >> 18], digits[bits >> 12 & 63], i + 1 < n ? digits[bits >> 6 & 63] : '=',
+			i + 2 < n ? digits[bits & 63] : '=' };
+
+		kr_buf_add(&file, four, sizeof(four));
+	}
+	return kr_arena_printf(arena, "%.*s/%s/=%s", (int)strcspn(root.data, "\n"), root.data, id, file.data);
+}
+
+/* 1: this digest of the image is not in the store, or the store is not ours to read. */
 static int
-look_podman(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_kit_source *out,
+look_podman(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_kit_source *manifest,
 	struct kr_error *err)
 {
-	const char *const argv[] = { "image", "inspect", "--format", "json", "--", name, NULL };
-	kr_auto_buf struct kr_buf text = KR_BUF(KR_KIT_ANSWER_BYTES);
-	int status = kr_runtime_call(arena, runtime, argv, KR_RUNTIME_CALL_MS, &text, err);
+	kr_auto_buf struct kr_buf bytes = KR_BUF(KR_KIT_MANIFEST_BYTES);
+	struct kr_image image;
+	const char *path;
 
-	if (status)
-		return status > 0 ? 1 : -1;
-	if (parse(kr_kit_read_podman, text.data ? text.data : "", text.len, out, err) < 0)
+	if (kr_image_look(arena, runtime, kr_kit_reference(arena, name), &image, err) < 0)
 		return -1;
-	if (out->said == KR_KIT_ODD)
-		return odd(runtime, name, err);
-	return strcmp(out->digest, kr_kit_digest(name)) != 0;
+	if (!image.id)
+		return 1;
+	path = path_of_manifest(arena, runtime, name, kr_text_has_prefix(image.id, "sha256:") ? image.id + 7 : image.id, err);
+	if (!path)
+		return -1;
+	if (kr_file_read_at(AT_FDCWD, path, &bytes, NULL) < 0)
+		return 1;
+	manifest->len = bytes.len;
+	memcpy(manifest->bytes, bytes.data ? bytes.data : "", bytes.len);
+	return 0;
 }
 
 static int
 fetch_podman(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, int stderr_fd,
-	struct kr_kit_source *out, struct kr_error *err)
+	struct kr_kit_source *manifest, struct kr_error *err)
 {
-	struct kr_error why = { 0 };
-	int status = look_podman(arena, runtime, name, out, &why);
+	int status = look_podman(arena, runtime, name, manifest, err);
 
-	if (status > 0) {
-		if (kr_image_pull(arena, runtime, name, stderr_fd, KR_KIT_PULL_MS, err) < 0)
-			return -1;
-		status = look_podman(arena, runtime, name, out, &why);
-	}
-	if (status > 0 && out->digest[0])
-		return is_index(arena, name, out->digest, err);
-	if (status && !why.code)
-		return odd(runtime, name, err);
-	if (status && err)
-		*err = why;
-	return status ? -1 : 0;
+	if (status <= 0)
+		return status;
+	if (kr_image_pull(arena, runtime, kr_kit_reference(arena, name), stderr_fd, KR_KIT_PULL_MS, err) < 0)
+		return -1;
+	status = look_podman(arena, runtime, name, manifest, err);
+	if (status <= 0)
+		return status;
+	kr_fail(err, KR_E_UNSUPPORTED, "the manifest of the kit '%s' is kept by '%s' where kraft cannot read it", name, runtime->name);
+	return kr_hint(err, "kits need docker, or a podman that runs as you, on this host: 'cli' in sandbox.yaml");
 }
 
 int
 kr_kit_fetch(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, int stderr_fd,
 	struct kr_kit_source *out, struct kr_error *err)
 {
-	const int result = runtime->kind == KR_RUNTIME_PODMAN ? fetch_podman(arena, runtime, name, stderr_fd, out, err)
-														  : fetch_docker(arena, runtime, name, out, err);
+	kr_auto_free struct kr_kit_source *manifest = kr_xcalloc(1, sizeof(*manifest));
+	const int result = runtime->kind == KR_RUNTIME_PODMAN ? fetch_podman(arena, runtime, name, stderr_fd, manifest, err)
+														  : fetch_docker(arena, runtime, name, manifest, err);
 
-	if (result < 0)
+	if (result < 0 || check_digest(name, manifest, err) < 0 ||
+		parse(kr_kit_read_manifest, manifest->bytes, manifest->len, out, err) < 0)
 		return -1;
 	switch (out->said) {
 	case KR_KIT_BYTES:
+		memcpy(out->digest, kr_kit_digest(name), sizeof(out->digest));
 		return 0;
 	case KR_KIT_NONE:
 		return no_kit(name, err);
 	case KR_KIT_INDEX:
-		return is_index(arena, name, "", err);
+		return is_index(arena, name, out->digest, err);
 	default:
-		return odd(runtime, name, err);
+		return kr_fail(err, KR_E_CONFIG, "the manifest of the kit '%s' is no JSON that can be read", name);
 	}
 }
 

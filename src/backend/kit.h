@@ -1,9 +1,9 @@
 /*
  * The manifest of a kit's image, by digest, from where the runtime gets its images, and the descriptor in it.
  *
- * Docker's client gives the manifest's own bytes, and their SHA-256 has to be the digest that is configured. Podman gives the
- * annotations of an image that it pulled, and the digest that it checked while it did. What either says is parsed by a process
- * without power (os/powerless.h).
+ * Docker's client gives the manifest's own bytes (`manifest inspect --verbose`; one of 20.10 cannot read manifests of OCI's).
+ * Podman pulls the image, and has them in its store, which is read where it is this user's own. Either way their SHA-256 has to
+ * be the digest that is configured, and they are parsed by a process without power (os/powerless.h).
  */
 #ifndef KR_BACKEND_KIT_H
 #define KR_BACKEND_KIT_H
@@ -34,8 +34,6 @@ struct kr_kit_source {
 
 /* Each a kr_parse_fn to struct kr_kit_source. `docker manifest inspect --verbose`: the manifest. */
 void kr_kit_read_docker(const void *bytes, size_t n, void *source);
-/* `podman image inspect`: the descriptor. */
-void kr_kit_read_podman(const void *bytes, size_t n, void *source);
 /* A manifest: the descriptor. */
 void kr_kit_read_manifest(const void *bytes, size_t n, void *source);
 /* A kept one (kr_kit_keep): the descriptor, and its manifest's digest. */
@@ -44,7 +42,7 @@ void kr_kit_read_kept(const void *bytes, size_t n, void *source);
 /*
  * Fetches the descriptor of `name` into out (KR_KIT_BYTES, whose digest is the one in the name). Podman pulls the image for it,
  * and shows its progress where stderr_fd is a terminal. KR_E_WALL: the runtime or its registry; KR_E_CONFIG: it is no kit, or an
- * index; KR_E_REFUSED: the bytes are not those of the digest.
+ * index; KR_E_REFUSED: the bytes are not those of the digest; KR_E_UNSUPPORTED: a podman whose store is not ours to read.
  */
 int kr_kit_fetch(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, int stderr_fd,
 	struct kr_kit_source *out, struct kr_error *err);

@@ -946,7 +946,7 @@ kr_kit_lower(struct kr_arena *arena, const struct kr_kit *kit, const struct kr_s
 	struct kr_sandbox sandbox = {
 		.kind = KR_SANDBOX_DOCKER,
 		.network = kit->network,
-		.image = kit->name,
+		.image = kr_kit_reference(arena, kit->name),
 		.kit = kit->name,
 		.has_resources = kit->resources.cpu > 0 || kit->resources.memory_bytes,
 		.resources = kit->resources,
@@ -973,4 +973,18 @@ kr_kit_digest(const char *name)
 
 	KR_BUG_IF(!at); /* the configuration has one (kr_fault_kit) */
 	return at + 1;
+}
+
+const char *
+kr_kit_reference(struct kr_arena *arena, const char *name)
+{
+	const char *digest = kr_kit_digest(name), *last = name, *colon;
+	const size_t n = (size_t)(digest - 1 - name);
+
+	/* A colon before the last slash is of a port. */
+	for (size_t i = 0; i < n; i++)
+		if (name[i] == '/')
+			last = name + i;
+	colon = memchr(last, ':', n - (size_t)(last - name));
+	return kr_arena_printf(arena, "%.*s@%s", (int)(colon ? (size_t)(colon - name) : n), name, digest);
 }

@@ -68,5 +68,7 @@ int kr_kit_lower(struct kr_arena *arena, const struct kr_kit *kit, const struct 
 
 /* The digest that a kit's name ends in: "sha256:" and 64 digits. */
 const char *kr_kit_digest(const char *name);
+/* NAME@DIGEST, without the tag, which not every client takes beside a digest, and which says nothing then. */
+const char *kr_kit_reference(struct kr_arena *arena, const char *name);
 
 #endif

@@ -44,7 +44,7 @@ check_kit(struct kr_arena *arena, const struct kr_kit *kit)
 	if (kr_kit_lower(arena, kit, &file, &from, &out, &err) < 0)
 		KR_BUG_IF(!kit->credential_count || !err.hint[0]);
 	else
-		KR_BUG_IF(out.kind != KR_SANDBOX_DOCKER || out.unrestricted_network || out.image != kit->name);
+		KR_BUG_IF(out.kind != KR_SANDBOX_DOCKER || out.unrestricted_network || strcmp(out.image, kit->name) != 0);
 }
 
 int

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#define NAME "acme/kit:2@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define DIGEST "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define NAME "acme/kit:2@" DIGEST
 #define TYPE(name) "\"type\":\"com.docker.sandbox/" name "\""
 #define POLICY "{" TYPE("network-policy@1") ",\"config\":{\"runtime\":{\"allow\":[\"api.example.com:443\",\"*.example.org\"]}}}"
 #define TOP "\"schemaVersion\":\"3\",\"kind\":\"workload\""
@@ -316,13 +317,16 @@ it_becomes_a_sandbox_of_kind_docker_by_digest(void **state)
 	assert_null(kr_kit_unbound(&kit, &file));
 	assert_int_equal(kr_kit_lower(&arena, &kit, &file, &from, &out, &err), 0);
 	assert_int_equal(out.kind, KR_SANDBOX_DOCKER);
-	assert_string_equal(out.image, NAME);
+	assert_string_equal(out.image, "acme/kit@" DIGEST);
 	assert_string_equal(out.kit, NAME);
 	assert_true(out.network.is_set && !out.unrestricted_network && !out.has_resources && !out.expose_count);
 	assert_string_equal(out.credentials[0].source, "MY_ACME");
 	assert_string_equal(out.credentials[0].env, "ACME_KEY");
 	assert_int_equal(out.mark.line, 7);
-	assert_string_equal(kr_kit_digest(NAME), "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+	assert_string_equal(kr_kit_digest(NAME), DIGEST);
+	assert_string_equal(kr_kit_reference(&arena, "127.0.0.1:5000/kit@" DIGEST), "127.0.0.1:5000/kit@" DIGEST);
+	assert_string_equal(kr_kit_reference(&arena, "127.0.0.1:5000/a/kit:1.2@" DIGEST), "127.0.0.1:5000/a/kit@" DIGEST);
+	assert_string_equal(kr_kit_reference(&arena, "kit:1@" DIGEST), "kit@" DIGEST);
 }
 
 int
