@@ -13,7 +13,7 @@ RECIPE = (ROOT / "packaging/homebrew/kraft.rb").read_text()
 BUILD = (ROOT / "meson.build").read_text()
 # meson's name of a library, and Homebrew's; None: the system's own, or of tests alone.
 LIBRARIES = {"yaml-0.1": "libyaml", "jansson": "jansson", "sqlite3": "sqlite", "llhttp": "llhttp", "libxcrypt": "libxcrypt",
-             "threads": None, "crypt": None, "m": None, "cmocka": None}
+             "threads": None, "crypt": None, "m": None, "cmocka": None, "libssl": None, "libcrypto": None}  # TLS: on Linux only
 TOOLS = {"meson", "ninja", "pkgconf", "scdoc"}
 
 
