@@ -8,6 +8,7 @@ from egresslive import *
 import base64
 import ssl
 import urllib.parse
+import warnings
 
 REAL = "kr-real-" + base64.b32encode(os.urandom(20)).decode().lower()
 REAL_B = "kr-realb-" + base64.b32encode(os.urandom(20)).decode().lower()
@@ -44,6 +45,14 @@ def answer(request):
         raise OSError("the connection ends")
     elif words[0] == "status":
         return b"HTTP/1.1 %s X\r\nX-Of: it\r\n\r\n" % words[1].encode()
+    elif words[0] == "last":  # ends the connection behind its answer, without having said so
+        request.conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast")
+        raise OSError("the connection ends")
+    elif words[0] == "repo.git":
+        with contextlib.suppress(OSError), open(os.path.join(lab.dir, path.lstrip("/")), "rb") as f:
+            body = f.read()
+            return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
     elif words[0] == "says":  # bytes of the test's own choice, in pieces
         for piece in SAYS:
             request.conn.send(piece)
@@ -387,7 +396,9 @@ def _(t):
         for version, good in ((ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)):
             context = way.context()
             context.set_ciphers("DEFAULT:@SECLEVEL=0")
-            context.minimum_version = context.maximum_version = version
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the old one is meant
+                context.minimum_version = context.maximum_version = version
             try:
                 with way.tls(context=context) as s:
                     s.sendall(request(close=True))
@@ -606,8 +617,12 @@ def _(t):
             _, after, rest = read_response(s, rest)
             t.works(body == b"ok" and after == b"hello /next" and rest == b"", "what a host sends behind a response is no answer to the next request", body, after)
             t.works(len(lab.conns) == conns + 2, "which goes over a new connection", len(lab.conns) - conns)
-            s.sendall(request("/close2", fields=["X-A: b"]))
-            read_response(s)
+            s.sendall(request("/last"))
+            _, body, _ = read_response(s)
+            time.sleep(0.3)
+            s.sendall(request("/behind"))
+            _, after, _ = read_response(s)
+            t.works(body == b"last" and after == b"hello /behind", "a host that hung up between two requests is dialled anew", body, after)
 
 
 @promise("SEN-01", "through the person's own proxy: TLS with the host itself, and the proxy sees none of it")
@@ -647,13 +662,22 @@ def _(t):
         code = ("import urllib.request as u; r = u.Request('https://%s/py', headers={'X-Api-Key': '%s'}); print(u.urlopen(r).read().decode())" % (BOUND, SENTINEL))
         got = HOME.host("python3", "-c", code, env=way.environment(), cwd=HOME.root)
         t.works(got.out.strip() == "hello /py", "python", got)
-        code = "fetch('https://%s/node', {headers: {'X-Api-Key': '%s'}}).then(r => r.text()).then(console.log, e => {console.error(e); process.exit(1)})" % (BOUND, SENTINEL)
         node = ("const tls=require('tls'),net=require('net');const u=new URL(process.env.https_proxy);"
                 "const s=net.connect(u.port,u.hostname,()=>s.write('CONNECT %s:443 HTTP/1.1\\r\\nHost: x\\r\\nProxy-Authorization: Basic '+Buffer.from('kraft:'+u.password).toString('base64')+'\\r\\n\\r\\n'));"
                 "s.once('data',()=>{const t=tls.connect({socket:s,servername:'%s',ALPNProtocols:['http/1.1']},()=>t.write('GET /node HTTP/1.1\\r\\nHost: %s\\r\\nX-Api-Key: %s\\r\\nConnection: close\\r\\n\\r\\n'));"
                 "t.on('data',d=>process.stdout.write(d))})") % (BOUND, BOUND, BOUND, SENTINEL)
         got = HOME.host("node", "-e", node, env=way.environment(), cwd=HOME.root)
         t.works(got.out.endswith("hello /node"), "node", got)
+        repo, work = os.path.join(lab.dir, "repo.git"), os.path.join(way.folder, "clone")
+        for words in (["init", "-q", "--bare", repo], ["--git-dir", repo, "update-ref", "refs/heads/main", ""], ["--git-dir", repo, "update-server-info"]):
+            if words[-1] == "":
+                env = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a", "PATH": "/usr/bin:/bin"}
+                tree = subprocess.run(["git", "--git-dir", repo, "mktree"], input=b"", stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+                words[-1] = subprocess.run(["git", "--git-dir", repo, "commit-tree", tree, "-m", "through"], stdout=subprocess.PIPE, check=True, env=env).stdout.decode().strip()
+            subprocess.run(["git", *words], check=True)
+        got = HOME.host("git", "-c", "http.extraHeader=X-Api-Key: " + SENTINEL, "clone", "-q", "-b", "main", "https://%s/repo.git" % BOUND, work, env=way.environment(), cwd=HOME.root)
+        found = subprocess.run(["git", "-C", work, "log", "--format=%s"], stdout=subprocess.PIPE, check=False).stdout
+        t.works(got.code == 0 and found == b"through\n", "git", got, found)
 
 
 if __name__ == "__main__":
