@@ -180,7 +180,7 @@ kr_http_begin(struct kr_connection *connection, const struct kr_http_begin *begi
 		send_first(connection, head, &out);
 	}
 	if (connection->bound)
-		kr_wipe(connection->egress->written, sizeof(connection->egress->written)); /* a secret is in it */
+		kr_wipe(out.data, out.len); /* a secret is in it */
 	if (!http || out.overflow)
 		kr_connection_refuse(connection, http ? 400 : 503, http ? "the head is too long" : "out of memory");
 }
