@@ -244,7 +244,7 @@ look_at_container(struct explain *e, struct kr_error *err)
 		kr_run_kit_tell(e->arena, &e->kit, notes);
 		c->plan.notes = notes;
 	}
-	if (c->ca.path)
+	if (c->ca.path || e->request.secrets->rule_count)
 		c->plan.ca_bundle = kr_run_container_bundle(e->arena, e->host.places.run_dir, e->request.session);
 	e->request.container = &c->plan;
 	return 0;
@@ -296,7 +296,8 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	if (make_request(&e, parsed, err) < 0 ||
 		kr_run_kit_find(arena, &e.host, false, -1, &e.request.repo, &e.kit, err) < 0)
 		return -1;
-	if (e.request.repo->sandbox.kind != KR_SANDBOX_DOCKER || look_at_container(&e, err) == 0)
+	if (kr_plan_secrets(arena, &e.request, NULL, &e.request.secrets, err) == 0 &&
+		(e.request.repo->sandbox.kind != KR_SANDBOX_DOCKER || look_at_container(&e, err) == 0))
 		plan = kr_plan_build(arena, &e.host, &e.request, &e.lookup, err);
 	if (!plan)
 		print_refused(&e, json, err, &out);

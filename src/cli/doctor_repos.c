@@ -117,6 +117,8 @@ plan_for(struct kr_doctor *d, const struct kr_repo *repo, const struct kr_plan *
 		.argv = argv,
 		.macos = kr_plan_macos_shown(d->arena, &d->host, "doctor", NULL),
 	};
+	if (kr_plan_secrets(d->arena, request, NULL, &request->secrets, err) < 0)
+		return -1;
 	*out = kr_plan_build(d->arena, &d->host, request, NULL, err);
 	return *out ? 0 : -1;
 }

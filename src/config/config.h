@@ -59,12 +59,12 @@ struct kr_resources {
 enum { KR_MEMORY_WORDS = 32 };
 void kr_memory_words(uint64_t bytes, char out[KR_MEMORY_WORDS]);
 
-/* kind docker only; parsed and checked, used by a later backend. */
+/* kind docker only: a secret that stays outside (plan/secrets.c). */
 struct kr_inject {
 	const char *domain, *header, *format;
 };
 struct kr_credential {
-	const char *env, *service, *sentinel, *source; /* service and sentinel may be NULL */
+	const char *env, *service, *sentinel, *source; /* service and sentinel (how one begins) may be NULL */
 	bool phase[KR_PHASE_COUNT];
 	struct kr_inject *inject;
 	size_t inject_count;

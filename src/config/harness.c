@@ -392,6 +392,29 @@ kr_config_dir_read(
 }
 
 int
+kr_harness_credentials_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
+{
+	struct kr_harness *harness = target;
+
+	harness->credentials = kr_arena_alloc(c->arena, (node->count + 1) * sizeof(*harness->credentials));
+	for (const struct kr_yaml_node *item = node->child; item; item = item->next) {
+		struct kr_credential *one = &harness->credentials[harness->credential_count];
+
+		if (kr_config_want(c, item, key->name, KR_KEY_MAPPING) < 0 ||
+			kr_section_read(c, KR_IN_HARNESS_CREDENTIAL, item, one) < 0)
+			return -1;
+		if (!one->inject_count)
+			return kr_config_fail(c, item, "the credential '%s' says of no host that it goes there", one->env);
+		for (size_t i = 0; i < harness->credential_count; i++)
+			if (strcmp(harness->credentials[i].env, one->env) == 0)
+				return kr_config_fail(c, item, "the credential '%s' stands twice", one->env);
+		harness->credential_count++;
+	}
+	return 0;
+}
+
+int
 kr_harness_env_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target)
 {

@@ -108,6 +108,8 @@ struct kr_harness {
 	struct kr_strs hosts;       /* network.requires: they join the runtime list; a deny still wins */
 	bool proxy_aware;           /* false: it goes around a proxy, so it is refused under a network policy (CHN-10) */
 	struct kr_strs login;       /* variables; one of them has to be there; n 0: none is needed */
+	struct kr_credential *credentials; /* only env, sentinel and inject; of use where the sandbox lists the same env */
+	size_t credential_count;
 	struct kr_env_literal *env; /* set inside, unless the repository's env does */
 	size_t env_count;
 	struct kr_tool_name *tools;

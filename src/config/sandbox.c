@@ -262,9 +262,22 @@ kr_fault_format(const char *text)
 	if (!percent || percent[1] != 's' || strchr(percent + 1, '%'))
 		return "does not hold '%s' exactly once";
 	for (const char *p = text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			return "holds a control character";
+		if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+			return "holds a control character, or one that is not ASCII";
 	return NULL;
+}
+
+const char *
+kr_fault_sentinel(const char *text)
+{
+	enum { MOST = 256 };
+
+	if (!*text)
+		return "is empty";
+	for (const char *p = text; *p; p++)
+		if ((unsigned char)*p <= 0x20 || (unsigned char)*p >= 0x7f)
+			return "holds a blank, a control character, or one that is not ASCII";
+	return strlen(text) <= MOST ? NULL : "is longer than 256 bytes";
 }
 
 int

@@ -27,7 +27,7 @@ enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = 
 	X(PHASE, "a phase of 'network'", KR_IN_ALL)                     \
 	X(RESOURCES, "'resources'", KR_IN_ALL)                          \
 	X(CREDENTIAL, "'credentials'", KR_IN_ALL)                       \
-	X(INJECT, "'inject'", KR_IN_ALL)                                \
+	X(INJECT, "'inject'", KR_IN_ALL | KR_IN_HARNESS_FILE)           \
 	X(WORKSPACE, "a workspace", KR_IN_REPOS)                        \
 	X(MEMBER, "a workspace's member", KR_IN_REPOS)                  \
 	X(HOST, "the file", KR_IN_POLICY_FILE)                          \
@@ -52,6 +52,7 @@ enum { KR_IN_REPOS = 1, KR_IN_POLICY_FILE = 2, KR_IN_CHAINS = 4, KR_IN_LAYERS = 
 	X(CAPABILITY, "a capability", KR_IN_HARNESS_FILE)               \
 	X(REQUIRES, "'network'", KR_IN_HARNESS_FILE)                    \
 	X(CONFIG_DIR, "'config_dir'", KR_IN_HARNESS_FILE)               \
+	X(HARNESS_CREDENTIAL, "an entry of 'credentials'", KR_IN_HARNESS_FILE) \
 	X(HARNESSES, "the file", KR_IN_HARNESSES_FILE)                  \
 	X(HARNESS_ENTRY, "an entry of 'harnesses'", KR_IN_HARNESSES_FILE) \
 	X(HARNESS_DEFAULTS, "'defaults'", KR_IN_HARNESSES_FILE)
@@ -168,6 +169,7 @@ const char *kr_fault_kit_runtime(const char *text);
 const char *kr_fault_domain(const char *text);
 const char *kr_fault_header(const char *text);
 const char *kr_fault_format(const char *text);
+const char *kr_fault_sentinel(const char *text);
 
 /* repos.c: the readers of the table's other part. */
 int kr_repo_list_read(
@@ -291,6 +293,8 @@ int kr_capability_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_via_read(struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_reader_read(
+	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
+int kr_harness_credentials_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);
 int kr_config_dir_read(
 	struct kr_config *c, const struct kr_key *key, const struct kr_yaml_node *node, void *target);

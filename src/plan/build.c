@@ -150,17 +150,6 @@ check_kind(const struct kr_request *request, struct kr_error *err)
 		err, "add 'sandbox: {kind: os, network: {runtime: {allow: []}}}' to its entry in repos.yaml");
 }
 
-/* A secret that is to stay outside must not be thought to: without what puts it in on the way out there is no launch. */
-static int
-check_credentials(const struct kr_request *request, struct kr_error *err)
-{
-	if (!request->repo->sandbox.credential_count)
-		return 0;
-	kr_fail(err, KR_E_UNSUPPORTED, "the sandbox of '%s' has 'credentials', which are not built into this kraft",
-		request->repo->path);
-	return kr_hint(err, "take them out; a variable under 'env_passthrough' reaches the worker as it is");
-}
-
 /*
  * Inside, /var/tmp is a link to /tmp, so nothing can be mounted below it; and /dev/shm is the worker's, who
  * could rename the directories above kraft's places and put others there.
@@ -731,8 +720,7 @@ kr_plan_build(struct kr_arena *arena, const struct kr_host *host, const struct k
 	struct kr_plan *plan = kr_arena_new(arena, struct kr_plan);
 	struct kr_build b = { .arena = arena, .host = host, .request = request, .plan = plan };
 
-	if (check_credentials(request, err) < 0)
-		return NULL;
+	KR_BUG_IF(request->repo->sandbox.credential_count && !request->secrets && !request->is_short_run);
 	plan->request = request;
 	plan->argv = request->argv;
 	plan->cwd = request->cwd;

@@ -35,6 +35,9 @@ struct kr_build {
 	struct kr_strs masks, mask_why; /* files that read as empty */
 };
 
+/* Whether it is a variable that no configuration may set (env.c). */
+bool kr_plan_sets(const struct kr_repo *repo, const char *name);
+
 /* Where commands are looked up, and what the worker gets, when kraft's own PATH is unset. */
 #define KR_PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 /* What a container has where its image says nothing, with Docker and Podman alike. */

@@ -131,7 +131,7 @@ cross(struct env *e, const char *name, const char *because)
 {
 	const char *value = kr_host_env(e->b->host, name);
 
-	if (value)
+	if (value && !kr_plan_is_managed(e->b->request->repo, name))
 		set(e, name, value, KR_ENV_HOST, because);
 }
 
@@ -167,10 +167,18 @@ is_krafts(const struct kr_repo *repo, const char *name)
 		(!repo->sandbox.unrestricted_network && is_of_a_proxy(name));
 }
 
+bool
+kr_plan_sets(const struct kr_repo *repo, const char *name)
+{
+	return is_krafts(repo, name) || strcmp(name, "PATH") == 0 || strcmp(name, java_variable) == 0 ||
+		kr_text_has_prefix(name, "GIT_") || kr_text_has_prefix(name, "LD_") || is_in(ca_variables, KR_COUNT(ca_variables), name) ||
+		is_in(more_ca_variables, KR_COUNT(more_ca_variables), name);
+}
+
 static bool
 only_kraft_sets(const struct env *e, const char *name)
 {
-	return is_krafts(e->b->request->repo, name) ||
+	return is_krafts(e->b->request->repo, name) || kr_plan_is_managed(e->b->request->repo, name) ||
 		(e->b->request->macos && is_in(places_of_macos, KR_COUNT(places_of_macos), name));
 }
 
@@ -362,6 +370,17 @@ set_config_dir(struct env *e)
 		set(e, agent->config_env, agent->config_dir, KR_ENV_KRAFT, "the agent's own directory");
 }
 
+/* SEN-01. Before what a configuration sets: a sentinel is in a variable of its own. */
+static void
+set_sentinels(struct env *e)
+{
+	const struct kr_plan_secrets *secrets = e->b->request->secrets;
+
+	for (size_t i = 0; secrets && i < secrets->secret_count; i++)
+		set(e, secrets->secrets[i].variable, secrets->secrets[i].sentinel, KR_ENV_SENTINEL,
+			kr_arena_printf(e->b->arena, "sentinel of %s, which stays outside", secrets->secrets[i].source));
+}
+
 static void
 set_harness(struct env *e)
 {
@@ -414,7 +433,7 @@ cross_ca_files(struct env *e)
 bool
 kr_plan_crosses(const struct kr_repo *repo, const char *name)
 {
-	return is_in(tokens, KR_COUNT(tokens), name) || (kr_strs_has(&repo->env_passthrough, name) && !is_krafts(repo, name));
+	return kr_plan_is_managed(repo, name) || is_in(tokens, KR_COUNT(tokens), name) || (kr_strs_has(&repo->env_passthrough, name) && !is_krafts(repo, name));
 }
 
 static int
@@ -437,7 +456,7 @@ kr_build_environment(struct kr_build *b)
 	const struct kr_repo *repo = b->request->repo;
 	const struct kr_plan_agent *agent = b->request->agent;
 	const struct kr_plan_macos *macos = b->request->macos;
-	struct env e = { .b = b, .cap = 90 + repo->env_count + repo->env_passthrough.n + (agent ? agent->env_count : 0) };
+	struct env e = { .b = b, .cap = 90 + repo->sandbox.credential_count + repo->env_count + repo->env_passthrough.n + (agent ? agent->env_count : 0) };
 
 	e.v = kr_arena_alloc(b->arena, e.cap * sizeof(*e.v));
 	set_krafts(&e);
@@ -451,6 +470,7 @@ kr_build_environment(struct kr_build *b)
 		set_git(&e, &macos->git->identity, true);
 	set_path(&e);
 	set_config_dir(&e);
+	set_sentinels(&e);
 	set_repositorys(&e);
 	set_harness(&e);
 	set(&e, "USER", b->host->user, KR_ENV_KRAFT, "the login name");

@@ -65,6 +65,30 @@ struct kr_plan_agent {
 	/* Directories in it that outlive the session: where they lie else. */
 	const struct kr_plan_place *kept;
 	size_t kept_count;
+	const struct kr_credential *credentials; /* what its harness says of its secrets; completes the sandbox's of the same name */
+	size_t credential_count;
+};
+
+/* A secret that stays outside, and what the worker has in its place (secrets.c). */
+struct kr_plan_secret {
+	const char *variable; /* that the worker sees */
+	const char *source;   /* kraft's own, which holds the secret */
+	const char *sentinel;
+};
+/* Where one goes in: into this header of requests to this host, over TLS. All but the value (egress/managed.h). */
+struct kr_plan_rule {
+	const char *host;   /* canonical */
+	uint16_t port;
+	const char *header; /* in lower case */
+	const char *format; /* with one "%s" */
+	const char *sentinel, *variable, *source;
+};
+enum { KR_PLAN_RULES = 64 };
+struct kr_plan_secrets {
+	struct kr_plan_secret *secrets;
+	size_t secret_count;
+	struct kr_plan_rule *rules;
+	size_t rule_count;
 };
 
 /* kind: docker, as far as a plan needs to know it (backend/container.h finds it out). */
@@ -136,6 +160,8 @@ struct kr_request {
 	const struct kr_plan_agent *agent; /* that runs, or is asked; NULL: none */
 	const struct kr_plan_container *container; /* kind: docker; NULL: kind: os */
 	const struct kr_plan_macos *macos; /* kind: os where host->os is KR_SYSTEM_MACOS; else NULL */
+	/* kr_plan_secrets of this request. NULL: the sandbox has no `credentials`, or this is a short run, which gets no sentinel. */
+	const struct kr_plan_secrets *secrets;
 };
 
 /* kind, name in --json; what the fields mean */
@@ -189,6 +215,7 @@ enum kr_env_source {
 	KR_ENV_HARNESS, /* of the agent's harness; the value is never printed */
 	KR_ENV_HOST,   /* crosses by name; the value is never printed */
 	KR_ENV_SESSION, /* kraft's, with a secret of this session's in it; the value is never printed */
+	KR_ENV_SENTINEL, /* a sentinel in a secret's place; the value is not printed: it is another one in each session */
 };
 struct kr_plan_env {
 	const char *name;
@@ -248,6 +275,16 @@ const struct kr_plan_macos *kr_plan_macos_shown(
 const struct kr_host_list *kr_plan_hosts(struct kr_arena *arena, const struct kr_request *request, size_t *needed);
 /* CHN-11: whether this session has a network of the runtime's. A short run has none; kraft's commands are inside in neither. */
 bool kr_plan_has_open_network(const struct kr_request *request);
+
+/*
+ * The sentinels and rules of a request's phase, new at each call. random: kr_random; NULL for a plan that is shown and not launched.
+ * KR_E_CONFIG for a host that a harness names and the phase's list does not, and for two secrets in one header. Pure but for random.
+ */
+typedef bool kr_random_fn(void *out, size_t n);
+int kr_plan_secrets(struct kr_arena *arena, const struct kr_request *request, kr_random_fn *random,
+	const struct kr_plan_secrets **out, struct kr_error *err);
+/* Whether `credentials` names it, as `env` or `source`, of any phase: then it crosses in no other way. */
+bool kr_plan_is_managed(const struct kr_repo *repo, const char *name);
 
 /* Whether a variable of kraft's own environment reaches the worker. */
 bool kr_plan_crosses(const struct kr_repo *repo, const char *name);

@@ -171,6 +171,7 @@ env_shown(const struct kr_plan_env *e)
 	case KR_ENV_HARNESS:
 		return "(from its file)";
 	case KR_ENV_SESSION:
+	case KR_ENV_SENTINEL:
 		return "(made for the session)";
 	case KR_ENV_HOST:
 		break;
@@ -239,6 +240,40 @@ print_network(const struct kr_plan *plan, struct kr_buf *out)
 	print_hosts(&plan->hosts->deny, "deny", 0, NULL, out);
 }
 
+/* Which secret goes where; never a value. */
+static void
+print_secrets(const struct kr_plan *plan, struct kr_buf *out)
+{
+	const struct kr_plan_secrets *secrets = plan->request->secrets;
+	struct kr_arena arena = { 0 };
+	size_t width = 0;
+
+	if (!secrets || !secrets->secret_count)
+		return;
+	section(out, "credentials");
+	for (size_t i = 0; i < secrets->secret_count; i++)
+		width = wider(width, secrets->secrets[i].variable);
+	for (size_t i = 0; i < secrets->secret_count; i++) {
+		const struct kr_plan_secret *secret = &secrets->secrets[i];
+		size_t goes = 0;
+
+		for (size_t k = 0; k < secrets->rule_count; k++) {
+			const struct kr_plan_rule *rule = &secrets->rules[k];
+
+			if (strcmp(rule->variable, secret->variable) != 0)
+				continue;
+			goes++;
+			row(out, secret->variable, width,
+				kr_arena_printf(&arena, "header %s of %s:%u, from kraft's %s; TLS to that host ends in kraft", rule->header,
+					rule->host, rule->port, rule->source),
+				0, NULL);
+		}
+		if (!goes)
+			row(out, secret->variable, width, "goes nowhere in this phase", 0, NULL);
+	}
+	kr_arena_fini(&arena);
+}
+
 static void
 print_list(const char *name, const struct kr_strs *list, struct kr_buf *out)
 {
@@ -286,6 +321,7 @@ kr_plan_print(const struct kr_plan *plan, const struct kr_strs *kernel_rules, st
 	print_files(plan, out);
 	print_environment(plan, out);
 	print_network(plan, out);
+	print_secrets(plan, out);
 	if (kernel_rules && kernel_rules->n)
 		print_kernel(plan->request->macos ? "allowed beside" : "kernel", kernel_rules, out);
 	print_list("notes", &plan->notes, out);
@@ -378,7 +414,7 @@ json_environment(const struct kr_plan *plan)
 {
 	static const char *const names[] = {
 		[KR_ENV_KRAFT] = "kraft", [KR_ENV_REPO] = "repo", [KR_ENV_HARNESS] = "harness", [KR_ENV_HOST] = "host",
-		[KR_ENV_SESSION] = "session"
+		[KR_ENV_SESSION] = "session", [KR_ENV_SENTINEL] = "sentinel"
 	};
 	json_t *array = json_array();
 
@@ -407,6 +443,32 @@ json_needed(const struct kr_plan *plan)
 	json_object_set_new(object, "by", text(plan->request->agent->id));
 	json_object_set_new(object, "hosts", hosts);
 	return object;
+}
+
+static json_t *
+json_rules(const struct kr_plan_secrets *secrets, const char *variable)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < secrets->rule_count; i++) {
+		const struct kr_plan_rule *rule = &secrets->rules[i];
+
+		if (strcmp(rule->variable, variable) == 0)
+			json_array_append_new(array, json_pack("{s:s, s:i, s:s, s:s}", "host", rule->host, "port", (int)rule->port,
+				"header", rule->header, "format", rule->format));
+	}
+	return array;
+}
+
+static json_t *
+json_secrets(const struct kr_plan_secrets *secrets)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < secrets->secret_count; i++)
+		json_array_append_new(array, json_pack("{s:s, s:s, s:o}", "env", secrets->secrets[i].variable, "source",
+			secrets->secrets[i].source, "inject", json_rules(secrets, secrets->secrets[i].variable)));
+	return array;
 }
 
 static json_t *
@@ -442,6 +504,8 @@ kr_plan_print_json(const struct kr_plan *plan, const struct kr_strs *kernel_rule
 	json_object_set_new(object, "files", json_steps(plan));
 	json_object_set_new(object, "environment", json_environment(plan));
 	json_object_set_new(object, "network", json_network(plan));
+	if (plan->request->secrets && plan->request->secrets->secret_count)
+		json_object_set_new(object, "credentials", json_secrets(plan->request->secrets));
 	if (kernel_rules)
 		json_object_set_new(object, plan->request->macos ? "beside" : "kernel", texts(kernel_rules));
 	json_object_set_new(object, "notes", texts(&plan->notes));

@@ -117,6 +117,8 @@ kr_run_launch_make(struct kr_arena *arena, const struct kr_run_agent *agent, con
 		.hosts = &agent->harness->hosts,
 		.env = launch.launch.env,
 		.env_count = launch.launch.env_count,
+		.credentials = agent->harness->credentials,
+		.credential_count = agent->harness->credential_count,
 		.files = &out->files };
 	plan_own_directory(arena, at, out);
 	return 0;
@@ -183,8 +185,12 @@ kr_run_launch_login(struct kr_arena *arena, const struct kr_host *host, const st
 	const struct kr_harness *harness, struct kr_error *err)
 {
 	size_t count;
-	const struct kr_plan_env *env = kr_plan_environment(arena, host, request, &count);
+	struct kr_request shown = *request;
+	const struct kr_plan_env *env;
 
+	if (kr_plan_secrets(arena, request, NULL, &shown.secrets, err) < 0)
+		return -1;
+	env = kr_plan_environment(arena, host, &shown, &count);
 	for (size_t i = 0; i < harness->login.n; i++)
 		if (is_there(env, count, harness->login.v[i]))
 			return 0;

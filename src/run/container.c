@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "egress/managed.h"
 #include "git/private.h"
 #include "run/internal.h"
 
@@ -237,7 +238,7 @@ find_ca(struct kr_run_state *run, struct kr_error *err)
 
 	if (c->ca.ignored)
 		kr_run_say("SSL_CERT_FILE is not used for containers: %s", c->ca.ignored);
-	return c->ca.path ? find_roots(run, err) : 0;
+	return c->ca.path || run->repo->sandbox.credential_count ? find_roots(run, err) : 0;
 }
 
 int
@@ -325,7 +326,7 @@ kr_run_container_bundle(struct kr_arena *arena, const char *run_dir, const char 
 /* In the session's folder, which is never shown: inside it is read-only, and no other session has this one
  * (FS-18). */
 static int
-write_bundle(struct kr_run_state *run, const char *folder, struct kr_error *err)
+write_bundle(struct kr_run_state *run, const char *folder, const char *authority, struct kr_error *err)
 {
 	const struct kr_run_container *c = &run->container;
 	kr_auto_buf struct kr_buf text = KR_BUF(2 * KR_CA_BYTES);
@@ -334,23 +335,82 @@ write_bundle(struct kr_run_state *run, const char *folder, struct kr_error *err)
 	if (fd < 0)
 		return -1;
 	kr_buf_adds(&text, c->roots);
-	kr_buf_add(&text, c->ca.pem, c->ca.pem_len);
+	kr_buf_add(&text, c->ca.pem ? c->ca.pem : "", c->ca.pem_len);
+	kr_buf_adds(&text, authority ? authority : "");
 	return kr_file_write_at(fd, bundle_name, text.data, text.len, 0600, err);
 }
 
-const struct kr_run_container_launch *
-kr_run_container_place(struct kr_run_state *run, const struct kr_session_paths *paths, struct kr_error *err)
+struct kr_run_container_launch *
+kr_run_container_place(struct kr_run_state *run, const struct kr_session_paths *paths)
 {
 	const struct kr_run_container *c = &run->container;
 	struct kr_run_container_launch *launch = kr_arena_new(run->arena, struct kr_run_container_launch);
 
 	launch->plan = c->plan;
 	launch->container = container_of(run, paths->id);
-	if (c->ca.path && write_bundle(run, paths->folder, err) < 0)
-		return NULL;
-	if (c->ca.path)
-		launch->plan.ca_bundle = kr_run_container_bundle(run->arena, run->host.places.run_dir, paths->id);
 	return launch;
+}
+
+int
+kr_run_container_trust(struct kr_run_state *run, const struct kr_session_paths *paths, const char *authority,
+	struct kr_run_container_launch *launch, struct kr_error *err)
+{
+	if (!run->container.ca.path && !authority)
+		return 0;
+	if (write_bundle(run, paths->folder, authority, err) < 0)
+		return -1;
+	launch->plan.ca_bundle = kr_run_container_bundle(run->arena, run->host.places.run_dir, paths->id);
+	return 0;
+}
+
+/* ---- what this host trusts ---- */
+
+static const char *const host_roots[] = {
+	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/ssl/cert.pem",
+};
+
+/* The file that was asked for, and no other in its place. */
+static int
+read_host_roots(const struct kr_host *host, struct kr_buf *bytes, struct kr_error *err)
+{
+	const char *asked = kr_host_env(host, "SSL_CERT_FILE");
+
+	if (asked && *asked) {
+		if (kr_file_read_at(AT_FDCWD, asked, bytes, err) == 0)
+			return 0;
+		kr_wrap(err, "SSL_CERT_FILE, by which hosts that get a secret are verified");
+		return kr_hint(err, "let it name a file of PEM certificates that kraft can read, or unset it");
+	}
+	for (size_t i = 0; i < KR_COUNT(host_roots); i++) {
+		bytes->len = 0;
+		if (kr_file_read_at(AT_FDCWD, host_roots[i], bytes, NULL) == 0)
+			return 0;
+	}
+	kr_fail(err, KR_E_CONFIG, "this host has no file of root certificates, so no host that gets a secret could be verified");
+	return kr_hint(err, "install the package ca-certificates, or set SSL_CERT_FILE");
+}
+
+int
+kr_run_container_host_roots(struct kr_run_state *run, const char **pem, size_t *bytes, struct kr_error *err)
+{
+	const struct kr_run_container *c = &run->container;
+	kr_auto_buf struct kr_buf file = KR_BUF(KR_CA_BYTES), text = KR_BUF(2 * KR_CA_BYTES);
+
+	if (read_host_roots(&run->host, &file, err) < 0)
+		return -1;
+	(void)kr_ca_certificates(file.data ? file.data : "", file.len, &text);
+	if (c->file.ca_bundle)
+		kr_buf_add(&text, c->ca.pem, c->ca.pem_len);
+	if (!text.len || text.len > KR_MANAGED_ROOTS_BYTES) {
+		kr_fail(err, KR_E_CONFIG, "the root certificates of this host are %s, so no host that gets a secret could be verified",
+			text.len ? "too large" : "none");
+		return kr_hint(err, "set SSL_CERT_FILE to a file of PEM certificates, 4 MiB at most with sandbox.yaml's ca_bundle");
+	}
+	*bytes = text.len;
+	*pem = kr_arena_dup_n(run->arena, text.data, text.len);
+	return 0;
 }
 
 void

@@ -45,9 +45,15 @@ int kr_run_container_find(struct kr_run_state *run, struct kr_error *err);
 int kr_run_container_check_owner(struct kr_run_state *run, struct kr_error *err);
 const char *kr_run_container_bundle(
 	struct kr_arena *arena, const char *run_dir, const char *session); /* its CA's */
-/* A session's, with its CA bundle in its folder. NULL with err. */
-const struct kr_run_container_launch *kr_run_container_place(
-	struct kr_run_state *run, const struct kr_session_paths *paths, struct kr_error *err);
+/* A session's, without its CA bundle. */
+struct kr_run_container_launch *kr_run_container_place(struct kr_run_state *run, const struct kr_session_paths *paths);
+/* Its CA bundle, in its folder: the image's roots, the extra CA and the session's own (PEM; NULL: it has none). Without either of
+ * the last two there is no bundle. */
+int kr_run_container_trust(struct kr_run_state *run, const struct kr_session_paths *paths, const char *authority,
+	struct kr_run_container_launch *launch, struct kr_error *err);
+/* What a host that gets a secret is verified by: kraft's own SSL_CERT_FILE, else this system's roots, and sandbox.yaml's
+ * ca_bundle. In the arena. */
+int kr_run_container_host_roots(struct kr_run_state *run, const char **pem, size_t *bytes, struct kr_error *err);
 /* The session is over: what the client left, and the container where it never ran. */
 void kr_run_container_clear(struct kr_run_state *run, const struct kr_job *job);
 /* Containers of sessions that died, when there is a trace of one. Best effort. */

@@ -69,7 +69,7 @@ struct kr_job {
 	struct kr_session_paths paths;
 	const struct kr_plan *plan;
 	struct kr_session_network *network; /* NULL: it has none */
-	const struct kr_run_container_launch *container; /* NULL: kind: os */
+	struct kr_run_container_launch *container; /* NULL: kind: os */
 	bool is_launched;               /* a launcher was started */
 	struct kr_session_end end;
 	int log_errno;

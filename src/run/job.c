@@ -12,6 +12,7 @@
 
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/portable.h"
 #include "base/path.h"
 #include "session/seatbelt.h"
 #include "session/terminal.h"
@@ -311,7 +312,7 @@ static int
 open_network(struct kr_run_state *run, struct kr_job *job, const struct kr_request *request, struct kr_error *err)
 {
 	size_t needed;
-	const struct kr_session_network_want want = {
+	struct kr_session_network_want want = {
 		.host = &run->host,
 		.hosts = kr_plan_hosts(run->arena, request, &needed),
 		.phase = job->phase,
@@ -330,6 +331,11 @@ open_network(struct kr_run_state *run, struct kr_job *job, const struct kr_reque
 
 	if (job->is_short_run || kr_plan_has_open_network(request))
 		return 0;
+	if (request->secrets && request->secrets->rule_count) {
+		want.secrets = request->secrets;
+		if (kr_run_container_host_roots(run, &want.roots, &want.roots_bytes, err) < 0)
+			return -1;
+	}
 	return kr_session_network_open(run->arena, &want, &job->network, err);
 }
 
@@ -366,6 +372,24 @@ plan_and_follow(struct kr_run_state *run, struct kr_job *job, struct kr_request 
 	return launch_and_follow(run, job, log, err);
 }
 
+/* New ones for each session (CRED-15); a short run has no way out, so it gets none. */
+static int
+make_sentinels(const struct kr_run_state *run, struct kr_request *request, struct kr_error *err)
+{
+	if (request->is_short_run || !run->repo->sandbox.credential_count)
+		return 0;
+	return kr_plan_secrets(run->arena, request, kr_random, &request->secrets, err);
+}
+
+static int
+trust(struct kr_run_state *run, struct kr_job *job, struct kr_error *err)
+{
+	if (!job->container)
+		return 0;
+	return kr_run_container_trust(
+		run, &job->paths, job->network ? kr_session_network_authority(job->network) : NULL, job->container, err);
+}
+
 static int
 plan_and_launch(
 	struct kr_run_state *run, struct kr_job *job, const char *home, struct kr_log *log, struct kr_error *err)
@@ -377,14 +401,16 @@ plan_and_launch(
 		*err = *job->refusal;
 		return -1;
 	}
-	if (run->container.is_used && !(job->container = kr_run_container_place(run, &job->paths, err)))
-		return -1;
+	if (run->container.is_used)
+		job->container = kr_run_container_place(run, &job->paths);
 	if (job->launch && kr_run_agent_place(run, job->launch, &job->paths, err) < 0)
 		return -1;
 	request = make_request(run, job, home, err);
-	if (!request || open_network(run, job, request, err) < 0)
+	if (!request || make_sentinels(run, request, err) < 0 || open_network(run, job, request, err) < 0)
 		return -1;
-	result = plan_and_follow(run, job, request, log, err);
+	result = trust(run, job, err);
+	if (result == 0)
+		result = plan_and_follow(run, job, request, log, err);
 	kr_session_network_close(job->network);
 	return result;
 }

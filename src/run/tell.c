@@ -177,6 +177,9 @@ kr_run_tell_network(const struct kr_run_state *run, const struct kr_job *job)
 	if (notes->more)
 		kr_run_say("    and more");
 	tell_grants(run, job, notes);
+	if (notes->echoed)
+		kr_run_say("%u credential%s sent back by the host that got it, and cut off there; 'kraft view events --session %s' has them",
+			notes->echoed, notes->echoed == 1 ? " was" : "s were", job->paths.id);
 	if (notes->calls_refused)
 		kr_run_say("calls of the command to kraft were refused; 'kraft view events --session %s' has them", job->paths.id);
 	if (notes->strangers)

@@ -1,5 +1,6 @@
 #include "session/network.h"
 
+#include <ctype.h>
 #include <limits.h>
 
 #include <jansson.h>
@@ -18,6 +19,7 @@ struct kr_session_network {
 	struct kr_session_refused refused[KR_REFUSED_HOSTS_MAX];
 	struct kr_session_network_notes notes;
 	struct kr_calls calls;
+	struct kr_managed_rule *rules; /* the values are borrowed from the host's environment */
 	uint64_t started; /* this process: no process of the session is older */
 };
 
@@ -91,6 +93,82 @@ on_lost(void *context, bool restarted)
 	json_decref(data);
 }
 
+static void
+on_echoed(void *context, const char *host, const char *variable)
+{
+	struct kr_session_network *n = context;
+	json_t *data = json_pack("{s:s, s:s, s:s}", "session_id", n->want.session, "host", host, "variable", variable);
+
+	n->notes.echoed++;
+	note_event(n, "sandbox_credential_echoed", json_dumps(data, JSON_COMPACT));
+	json_decref(data);
+}
+
+/* ---- secrets ---- */
+
+/* SEN-03. What is wrong with a secret; NULL: nothing. */
+static const char *
+fault_of_value(const char *value)
+{
+	const size_t n = value ? strlen(value) : 0;
+
+	if (!n)
+		return "is not set";
+	if (n > KR_MANAGED_VALUE_BYTES)
+		return "is too long for a header";
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)value[i] < 0x20 || (unsigned char)value[i] > 0x7e)
+			return "holds a control character, or one that is not ASCII";
+	return isspace((unsigned char)value[0]) || isspace((unsigned char)value[n - 1]) ? "begins or ends with a blank" : NULL;
+}
+
+/* At each start of a kraft-egress. A value that is gone meanwhile costs its requests, not the session. */
+static bool
+managed(void *context, struct kr_managed *out, struct kr_error *err)
+{
+	struct kr_session_network *n = context;
+	const struct kr_plan_secrets *secrets = n->want.secrets;
+
+	(void)err;
+	for (size_t i = 0; i < secrets->rule_count; i++) {
+		const struct kr_plan_rule *rule = &secrets->rules[i];
+		const char *value = kr_host_env(n->want.host, rule->source);
+
+		n->rules[i] = (struct kr_managed_rule){ .host = rule->host,
+			.port = rule->port,
+			.header = rule->header,
+			.format = rule->format,
+			.sentinel = rule->sentinel,
+			.variable = rule->variable,
+			.source = rule->source,
+			.value = fault_of_value(value) ? NULL : value };
+	}
+	*out = (struct kr_managed){ .rules = n->rules,
+		.rule_count = secrets->rule_count,
+		.roots = n->want.roots,
+		.roots_bytes = n->want.roots_bytes };
+	return true;
+}
+
+static int
+check_values(const struct kr_session_network_want *want, struct kr_error *err)
+{
+	for (size_t i = 0; want->secrets && i < want->secrets->rule_count; i++) {
+		const struct kr_plan_rule *rule = &want->secrets->rules[i];
+		const char *fault = fault_of_value(kr_host_env(want->host, rule->source));
+
+		if (!fault)
+			continue;
+		if (strcmp(rule->source, rule->variable) == 0)
+			kr_fail(err, KR_E_CONFIG, "the credential '%s' %s in kraft's environment", rule->variable, fault);
+		else
+			kr_fail(err, KR_E_CONFIG, "the credential '%s' has no value: its source '%s' %s in kraft's environment", rule->variable,
+				rule->source, fault);
+		return kr_hint(err, "set %s in kraft's environment, or in its service's, to the secret itself", rule->source);
+	}
+	return 0;
+}
+
 /* ---- on loopback ---- */
 
 enum { HOLDERS_MAX = 64 }; /* of one socket; more are as good as not told */
@@ -148,7 +226,7 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 {
 	struct kr_session_network *n = kr_arena_new(arena, struct kr_session_network);
 	const struct kr_egress_want egress = {
-		.program = kr_host_egress_program(arena, want->host, err),
+		.program = want->secrets ? kr_host_egress_tls_program(arena, want->host, err) : kr_host_egress_program(arena, want->host, err),
 		.channel_dir = want->channel_dir,
 		.broker = { .hosts = want->hosts,
 			.phase = want->phase,
@@ -157,12 +235,16 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 			.on_call = on_call,
 			.whose = want->is_on_loopback ? whose : NULL,
 			.on_strangers = on_strangers,
+			.on_echoed = on_echoed,
 			.context = n },
 		.on_lost = on_lost,
+		.managed = want->secrets ? managed : NULL,
 		.is_on_loopback = want->is_on_loopback,
 	};
 
 	*n = (struct kr_session_network){ .arena = arena, .want = *want, .started = kr_process_start(getpid()) };
+	if (want->secrets)
+		n->rules = kr_arena_alloc(arena, want->secrets->rule_count * sizeof(*n->rules));
 	n->notes.refused = n->refused;
 	n->calls = (struct kr_calls){ .item = want->item,
 		.session = want->session,
@@ -173,7 +255,7 @@ kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_
 		.harness = want->harness,
 		.store = open_store,
 		.context = n };
-	if (!egress.program || kr_egress_open(&egress, &n->egress, err) < 0)
+	if (!egress.program || check_values(want, err) < 0 || kr_egress_open(&egress, &n->egress, err) < 0)
 		return -1;
 	*out = n;
 	return 0;
@@ -200,6 +282,12 @@ const char *
 kr_session_network_socket(const struct kr_session_network *n)
 {
 	return kr_egress_socket(n->egress);
+}
+
+const char *
+kr_session_network_authority(const struct kr_session_network *n)
+{
+	return kr_egress_authority(n->egress);
 }
 
 const struct kr_egress_door *

@@ -20,12 +20,16 @@ struct kr_session_network_want {
 	const char *repo, *worktree, *branch; /* what such a session's `kraft view show` tells; branch may be NULL */
 	const struct kr_policy *policy;       /* of its tools, where kr_calls_answer answers; NULL: it cannot be resolved */
 	const struct kr_harness *harness;     /* of the agent that is launched; NULL: none */
+	/* What is managed for it, borrowed; NULL: nothing, and all TLS is tunnelled. The values are read from host's environment. */
+	const struct kr_plan_secrets *secrets;
+	const char *roots; /* with secrets: PEM of what their hosts' certificates are verified by; borrowed */
+	size_t roots_bytes;
 	bool is_on_loopback;                  /* as in struct kr_egress_want: no channel_dir */
 };
 
 struct kr_session_network;
 
-/* Before the launch: makes the channel socket. */
+/* Before the launch: makes the channel socket. KR_E_CONFIG: kraft's environment has no usable value for a secret. */
 int kr_session_network_open(struct kr_arena *arena, const struct kr_session_network_want *want,
 	struct kr_session_network **out, struct kr_error *err);
 void kr_session_network_close(struct kr_session_network *network); /* NULL is allowed; what it noted stays in the arena */
@@ -35,6 +39,8 @@ void kr_session_network_close(struct kr_session_network *network); /* NULL is al
 int kr_session_network_serve(struct kr_session_network *network, struct kr_error *err);
 /* Path of the channel socket for the launch; NULL: it is on loopback. */
 const char *kr_session_network_socket(const struct kr_session_network *network);
+/* The certificate of the session's own CA, PEM; NULL: nothing is managed. */
+const char *kr_session_network_authority(const struct kr_session_network *network);
 /* On loopback: what the session's proxy URL is made of; else NULL. */
 const struct kr_egress_door *kr_session_network_door(const struct kr_session_network *network);
 /* A side of the relay's (session/relay.h): never finished. */
@@ -49,6 +55,7 @@ struct kr_session_network_notes {
 	const struct kr_session_refused *refused;
 	size_t refused_count;
 	bool more;               /* hosts beyond those were refused too */
+	unsigned echoed;         /* secrets that a host sent back; their connections were cut before them */
 	unsigned calls_refused;  /* kinds of calls to kraft that were not the worker's to make */
 	unsigned strangers;      /* requests to a proxy on loopback that did not say its token, or were not the session's */
 	unsigned lost;           /* times the proxy ended before its time */

@@ -652,7 +652,10 @@ compare_plan(struct golden *g)
 	struct kr_strs lookup = { 0 }, beside = { 0 };
 	struct kr_error err = { 0 };
 	bool wants_json = json_is_true(json_object_get(g->json, "json")), same;
-	const struct kr_plan *plan = kr_plan_build(&g->arena, &g->host, &g->request, &lookup, &err);
+	const struct kr_plan *plan = NULL;
+
+	if (g->request.is_short_run || kr_plan_secrets(&g->arena, &g->request, NULL, &g->request.secrets, &err) == 0)
+		plan = kr_plan_build(&g->arena, &g->host, &g->request, &lookup, &err);
 
 	if (!plan) {
 		print_refusal(&err, &lookup, &text);
