@@ -1,11 +1,15 @@
-/* config: what a kit's descriptor asks for, read by a process without power, and each thing that refuses it. */
+/* config, backend: what a kit's descriptor asks for, read by a process without power, and each thing that refuses it; and where its
+ * manifest comes from. */
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <jansson.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "backend/kit.h"
 #include "base/text.h"
-#include "config/kit.h"
+#include "os/powerless.h"
 
 #include <cmocka.h>
 
@@ -329,6 +333,105 @@ it_becomes_a_sandbox_of_kind_docker_by_digest(void **state)
 	assert_string_equal(kr_kit_reference(&arena, "kit:1@" DIGEST), "kit@" DIGEST);
 }
 
+/* ---- where it comes from ---- */
+
+static struct kr_kit_source *source;
+
+static enum kr_kit_said
+said_of(kr_parse_fn *fn, const char *text)
+{
+	struct kr_error err = { 0 };
+
+	json_object_seed(0);
+	if (kr_powerless_parse(fn, text, strlen(text), source, sizeof(*source), &err) < 0)
+		fail_msg("%s: %s", text, err.message);
+	return source->said;
+}
+
+static bool
+has_bytes(const char *bytes)
+{
+	return source->len == strlen(bytes) && memcmp(source->bytes, bytes, source->len) == 0;
+}
+
+#if defined(__x86_64__)
+#define HERE "amd64"
+#else
+#define HERE "arm64"
+#endif
+#define PLATFORM(os, machine) "\"platform\":{\"os\":\"" os "\",\"architecture\":\"" machine "\"}"
+
+static void
+docker_gives_the_manifests_own_bytes(void **state)
+{
+	(void)state;
+	source = kr_xcalloc(1, sizeof(*source));
+	assert_int_equal(said_of(kr_kit_read_docker, "{\"Descriptor\":{\"digest\":\"" DIGEST "\"},\"Raw\":\"eyAiYSI6IDEgfQo=\"}"), KR_KIT_BYTES);
+	assert_true(has_bytes("{ \"a\": 1 }\n"));
+	assert_string_equal(source->digest, DIGEST);
+	assert_int_equal(said_of(kr_kit_read_docker, "{\"Raw\":\"AP+/\",\"Descriptor\":{\"digest\":\"md5:1\"}}"), KR_KIT_BYTES);
+	assert_true(source->len == 3 && memcmp(source->bytes, "\0\xff\xbf", 3) == 0 && !source->digest[0]);
+	assert_int_equal(said_of(kr_kit_read_docker, "[{\"Descriptor\":{\"digest\":\"sha256:1\"," PLATFORM("linux", "other") "}},"
+		"{\"Descriptor\":{\"digest\":\"" DIGEST "\"," PLATFORM("linux", HERE) "}}]"), KR_KIT_INDEX);
+	assert_string_equal(source->digest, DIGEST);
+	assert_int_equal(said_of(kr_kit_read_docker, "{\"Raw\":\"abc\"}"), KR_KIT_ODD);
+	assert_int_equal(said_of(kr_kit_read_docker, "{\"Raw\":\"a*==\"}"), KR_KIT_ODD);
+	assert_int_equal(said_of(kr_kit_read_docker, "{\"Raw\":7}"), KR_KIT_ODD);
+	assert_int_equal(said_of(kr_kit_read_docker, "{}"), KR_KIT_ODD);
+	assert_int_equal(said_of(kr_kit_read_docker, ""), KR_KIT_ODD);
+	free(source);
+}
+
+static void
+a_manifest_has_its_descriptor_in_one_annotation(void **state)
+{
+	(void)state;
+	source = kr_xcalloc(1, sizeof(*source));
+	assert_int_equal(said_of(kr_kit_read_manifest, "{\"annotations\":{\"" KR_KIT_ANNOTATION "\":\"{}\"}}"), KR_KIT_BYTES);
+	assert_true(has_bytes("{}"));
+	assert_int_equal(said_of(kr_kit_read_manifest, "{\"annotations\":{\"" KR_KIT_ANNOTATION "\":{}}}"), KR_KIT_NONE);
+	assert_int_equal(said_of(kr_kit_read_manifest, "{\"layers\":[]}"), KR_KIT_NONE);
+	assert_int_equal(said_of(kr_kit_read_manifest, "{\"annotations\":{\"" KR_KIT_ANNOTATION "\":\"{}\",\"" KR_KIT_ANNOTATION "\":\"{}\"}}"),
+		KR_KIT_ODD);
+	assert_int_equal(said_of(kr_kit_read_manifest, "{\"annotations\":{\"" KR_KIT_ANNOTATION "\":\"{}\"},\"manifests\":[{\"digest\":\"" DIGEST
+		"\"," PLATFORM("linux", HERE) "}]}"), KR_KIT_INDEX);
+	assert_string_equal(source->digest, DIGEST);
+	assert_int_equal(said_of(kr_kit_read_manifest, "[]"), KR_KIT_ODD);
+	free(source);
+}
+
+static void
+what_is_kept_is_found_by_its_digest_and_no_other(void **state)
+{
+	char dir[] = "/tmp/kraft-kit-XXXXXX";
+	struct kr_error err = { 0 };
+	const char *file;
+
+	(void)state;
+	source = kr_xcalloc(1, sizeof(*source));
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(kr_kit_look(&arena, dir, NAME, source), 1);
+	memcpy(source->digest, DIGEST, sizeof(source->digest));
+	source->len = strlen(KIT(""));
+	memcpy(source->bytes, KIT(""), source->len);
+	assert_int_equal(kr_kit_keep(&arena, dir, NAME, source, &err), 0);
+	memset(source, 0, sizeof(*source));
+	assert_int_equal(kr_kit_look(&arena, dir, NAME, source), 0);
+	assert_true(has_bytes(KIT("")));
+	assert_string_equal(source->digest, DIGEST);
+	/* One that says it is of another manifest, or nothing that we would have written. */
+	source->digest[10] = source->digest[10] == '0' ? '1' : '0';
+	assert_int_equal(kr_kit_keep(&arena, dir, NAME, source, &err), 0);
+	assert_int_equal(kr_kit_look(&arena, dir, NAME, source), 1);
+	file = kr_arena_printf(&arena, "%s/kit/%s.json", dir, DIGEST + 7);
+	assert_int_equal(truncate(file, 20), 0);
+	assert_int_equal(kr_kit_look(&arena, dir, NAME, source), 1);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(kr_arena_printf(&arena, "%s/kit", dir)), 0);
+	assert_int_equal(rmdir(dir), 0);
+	free(source);
+}
+
 int
 main(void)
 {
@@ -342,6 +445,9 @@ main(void)
 		cmocka_unit_test(a_descriptor_has_its_size_and_its_numbers),
 		cmocka_unit_test(what_the_decoder_leaves_is_checked_again),
 		cmocka_unit_test(it_becomes_a_sandbox_of_kind_docker_by_digest),
+		cmocka_unit_test(docker_gives_the_manifests_own_bytes),
+		cmocka_unit_test(a_manifest_has_its_descriptor_in_one_annotation),
+		cmocka_unit_test(what_is_kept_is_found_by_its_digest_and_no_other),
 	};
 
 	return cmocka_run_group_tests_name("kit", tests, set_up, tear_down);
