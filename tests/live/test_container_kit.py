@@ -270,7 +270,6 @@ def _(t, runtime):
         t.attack("ran" not in result.out and not home.trees(), "%s: nothing ran, and no worktree is made" % words, result, home.trees())
     unbound = home.use(registry.push(kit(credential("acme"), allow=["api.example.com"]))).run("true")
     t.attack("'acme: VARIABLE'" in unbound.err and "sandbox.yaml" in unbound.err, "the line for sandbox.yaml is told", unbound)
-    t.attack("binds no variable" not in home.use(registry.push(kit(credential("acme"), allow=["api.example.com"])), credentials={"acme": "MINE"}).run("true").err, "and helps")
     home.use(registry.push("# a kit\nschemaVersion: \"3\"\nkind: workload\ncapabilities:\n  - type: com.docker.sandbox/network-policy@1\n    config: {runtime: {allow: []}}\n"))
     t.works(home.sh("echo ran").out == "ran\n", "one in YAML runs")
     home.use(registry.push(kit(description="as it should be")))
@@ -323,6 +322,23 @@ def _(t, runtime):
     told = late.kraft("explain", "--", "true")
     t.attack(result.out == "ran\n" and "first.example" in told.out and "second.example" not in told.out, "who comes late gets what its digest says", result, told)
     t.control(first != second and first.partition("@")[0] == second.partition("@")[0], "it is one name")
+
+
+@each(wall, "kits SEN-01", "the secret of a service that sandbox.yaml binds stays outside, and the worker has a placeholder", on=ON)
+def _(t, runtime):
+    registry = Registry(runtime)
+    secret = "canary-" + uuid.uuid4().hex
+    home = KitHome(runtime, registry).use(registry.push(kit(credential(), allow=["api.example.com"])), credentials={"acme": "MINE"})
+    look = "echo $ACME_KEY; env"
+    result = home.sh(look, env={"MINE": secret})
+    t.works(result.code == 0 and result.lines[0].startswith("kraft-proxy-managed-"), "the variable that the kit names holds a placeholder", result)
+    t.attack(secret not in result.out + result.err, "the secret is not inside", result)
+    explain = home.kraft("explain", "--", "true", env={"MINE": secret})
+    t.attack(secret not in explain.out + explain.err and "ACME_KEY" in explain.out, "explain has the name only", explain)
+    missing = home.run("true")
+    refused(t, missing, "MINE", what="without a value nothing is launched")
+    passed = Box(runtime, image="busybox", env_passthrough=["MINE"]).sh("echo $MINE", env={"MINE": secret})
+    t.control(secret in passed.out, "a variable that is handed on is inside", passed)
 
 
 @each(promise, "kits", "a digest of images for several machines is refused with the one to name", on=ON)
