@@ -279,12 +279,13 @@ fetch_docker(struct kr_arena *arena, const struct kr_runtime *runtime, const cha
 /* ---- podman ---- */
 
 /*
- * Where podman keeps the manifests that it pulled, each by its own digest: GRAPHROOT/DRIVER-images/ID/=BASE64, of the words
- * "manifest-sha256:...". What it says by `image inspect` is no help: of an image with two manifests it tells the digest of the one
- * and the annotations of the other.
+ * Where podman keeps the manifests that it pulled, each by its own digest: GRAPHROOT/DRIVER-images/ID/=BASE64, of the
+ * words "manifest-sha256:...". What it says by `image inspect` is no help: of an image with two manifests it tells the
+ * digest of the one and the annotations of the other.
  */
 static const char *
-path_of_manifest(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, const char *id, struct kr_error *err)
+path_of_manifest(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, const char *id,
+	struct kr_error *err)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const char *const argv[] = { "info", "--format", "{{.Store.GraphRoot}}/{{.Store.GraphDriverName}}-images", NULL };

@@ -26,7 +26,7 @@ enum {
 
 /*
  * What the decoder leaves; plain, zero at first. records: `len` bytes of NUL-terminated texts, each with a letter in
- * front that says what it is (kit.c).
+ * front that says what it is (kit_records.h).
  */
 struct kr_kit_answer {
 	bool is_whole;
@@ -34,7 +34,7 @@ struct kr_kit_answer {
 	size_t len;
 	char records[KR_KIT_RECORD_BYTES];
 };
-/* A kr_parse_fn: a descriptor to struct kr_kit_answer. Pure. */
+/* A kr_parse_fn: a descriptor to struct kr_kit_answer (kit_decode.c). Pure. */
 void kr_kit_decode(const void *bytes, size_t n, void *answer);
 
 struct kr_kit {

@@ -341,6 +341,27 @@ def _(t, runtime):
     t.control(secret in passed.out, "a variable that is handed on is inside", passed)
 
 
+@each(promise, "kits", "an item whose kit is refused stops once as a configuration error; with one that is taken a retry goes on", on=ON)
+def _(t, runtime):
+    registry = Registry(runtime, "debian")
+    home = KitHome(runtime, registry, registry.push(kit(requires=["node"])))
+    home.policy(auto_escalate_stuck=False)
+    home.chain("c", node("work", task("it", "sh -c 'echo ran >ran; git add ran; git commit -qm ran'")), GATE)
+    item = home.create("Do it", "--chain", "c")
+    home.kraft("item", "start", item)
+    shown = home.show(item)
+    t.attack(home.status(item)[0] == "failed" and home.status(item)[2] == "config" and "requires another kit" in shown["reason"], "it stops and says why", shown)
+    t.attack(len(shown["sessions"]) == 1 and "sandbox_kit_resolved" not in [e["type"] for e in home.events_of(item)], "once, and no kit is said to be known", shown["sessions"])
+    good = registry.push(kit())
+    home.use(good)
+    retried = home.kraft("item", "retry", item)
+    t.works(wait_for(lambda: home.status(item)[0] == "needs you", 60, 0.2), "it goes on", retried, home.show(item))
+    t.works(home.rev("kraft/%s:ran" % item) is not None, "and its commit comes out")
+    events = [e["data"] for e in home.events_of(item) if e["type"] == "sandbox_kit_resolved"]
+    t.works([e["kit"] for e in events] == [good], "one event, of the kit that runs", events)
+    t.control(home.empty(), "no container is left", home.containers())
+
+
 @each(promise, "kits", "a digest of images for several machines is refused with the one to name", on=ON)
 def _(t, runtime):
     registry = Registry(runtime)
