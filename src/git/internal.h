@@ -43,6 +43,9 @@ int kr_private_open_as(struct kr_arena *arena, const char *run_dir, const char *
 int kr_private_renew_record(struct kr_arena *arena, struct kr_private *git, const struct kr_checkout *checkout,
 	const struct kr_private_make *want, bool is_in_repository, struct kr_error *err);
 
+/* settings.c: a value as a configuration file has it, in quotes. */
+void kr_git_quote(struct kr_buf *out, const char *s);
+
 /* Object directories that `objects` (resolved) borrows from; resolved, nested ones too, each once, never `objects`. */
 int kr_objects_borrowed(
 	struct kr_arena *arena, const char *objects, struct kr_strs *out, struct kr_error *err);

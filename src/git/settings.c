@@ -21,6 +21,7 @@
 #include <errno.h>
 
 #include "base/text.h"
+#include "git/internal.h"
 
 enum { SETTINGS_BYTES = 16 << 20 };
 
@@ -299,8 +300,8 @@ is_plain_name(const char *name)
 /* ---- writing ---- */
 
 /* In quotes; git takes any other byte for itself there. */
-static void
-add_quoted(struct kr_buf *out, const char *s)
+void
+kr_git_quote(struct kr_buf *out, const char *s)
 {
 	kr_buf_add(out, "\"", 1);
 	for (; *s; s++) {
@@ -320,12 +321,12 @@ add_entry(struct kr_buf *out, const struct parts *p, const char *value)
 	kr_buf_addf(out, "[%s", p->section);
 	if (p->name) {
 		kr_buf_add(out, " ", 1);
-		add_quoted(out, p->name);
+		kr_git_quote(out, p->name);
 	}
 	kr_buf_addf(out, "]\n\t%s", p->variable);
 	if (value) {
 		kr_buf_adds(out, " = ");
-		add_quoted(out, value);
+		kr_git_quote(out, value);
 	}
 	kr_buf_add(out, "\n", 1);
 }

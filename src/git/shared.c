@@ -30,6 +30,7 @@ enum {
 	ENTRIES_MAX = 1 << 20,
 	HEAD_BYTES = 4096, /* of one that says something */
 	INDEX_BYTES = 1 << 30,
+	SETTINGS_BYTES = 1 << 20,
 	FANOUT = 256, /* directories of loose objects, by the first byte of their names */
 	SHOWN = 12,
 };
@@ -462,4 +463,60 @@ kr_shared_take(struct kr_arena *arena, struct kr_private *git, bool is_alone, in
 	if (found > 0)
 		*out = taken;
 	return found;
+}
+
+/* ---- what one tree of several is told ---- */
+
+static void
+add_identity(struct kr_buf *out, const struct kr_strs *identity)
+{
+	static const char *const parts[][3] = {
+		{ "GIT_AUTHOR_NAME=", "author", "name" },
+		{ "GIT_AUTHOR_EMAIL=", "author", "email" },
+		{ "GIT_COMMITTER_NAME=", "committer", "name" },
+		{ "GIT_COMMITTER_EMAIL=", "committer", "email" },
+	};
+
+	for (size_t i = 0; i < identity->n; i++)
+		for (size_t k = 0; k < KR_COUNT(parts); k++)
+			if (kr_text_has_prefix(identity->v[i], parts[k][0])) {
+				kr_buf_addf(out, "[%s]\n\t%s = ", parts[k][1], parts[k][2]);
+				kr_git_quote(out, identity->v[i] + strlen(parts[k][0]));
+				kr_buf_adds(out, "\n");
+			}
+}
+
+static int
+write_excludes(int dir_fd, const char *name, const struct kr_strs *excludes, struct kr_error *err)
+{
+	kr_auto_buf struct kr_buf lines = KR_BUF(SETTINGS_BYTES);
+
+	for (size_t i = 0; i < excludes->n; i++)
+		kr_buf_addf(&lines, "%s\n", excludes->v[i]);
+	if (lines.overflow)
+		return kr_fail(err, KR_E_LIMIT, "the paths of the members are more than %d bytes", SETTINGS_BYTES);
+	return kr_file_write_at(dir_fd, name, lines.data, lines.len, 0600, err);
+}
+
+int
+kr_shared_write_settings(struct kr_arena *arena, const char *dir, const char *name, const struct kr_strs *identity,
+	const struct kr_strs *excludes, struct kr_error *err)
+{
+	const char *list = kr_arena_printf(arena, "%s-exclude", name);
+	kr_auto_buf struct kr_buf out = KR_BUF(SETTINGS_BYTES);
+	kr_auto_fd int fd = kr_path_open(dir, O_RDONLY | O_DIRECTORY, err);
+
+	if (fd < 0)
+		return -1;
+	add_identity(&out, identity);
+	if (excludes && excludes->n) {
+		if (write_excludes(fd, list, excludes, err) < 0)
+			return -1;
+		kr_buf_adds(&out, "[core]\n\texcludesFile = ");
+		kr_git_quote(&out, kr_path_join(arena, dir, list));
+		kr_buf_adds(&out, "\n");
+	}
+	if (out.overflow)
+		return kr_fail(err, KR_E_LIMIT, "who commits takes more than %d bytes to say", SETTINGS_BYTES);
+	return kr_file_write_at(fd, name, out.data ? out.data : "", out.len, 0600, err);
 }

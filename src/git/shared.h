@@ -40,4 +40,12 @@ int kr_shared_make(struct kr_arena *arena, struct kr_private *git, const struct 
 int kr_shared_take(struct kr_arena *arena, struct kr_private *git, bool is_alone, int pack_fd, struct kr_publish *out,
 	struct kr_error *err);
 
+/*
+ * What git inside is told in one tree of several alone: the file `name` in `dir`, which the plan has it include (KR_TREE_SETTINGS).
+ * identity: "GIT_AUTHOR_NAME=..." and the like; the environment's own come before it. excludes: what is none of its files, beside
+ * its info/exclude and in the place of core.excludesFile; NULL or none: nothing. No worker may write in `dir`.
+ */
+int kr_shared_write_settings(struct kr_arena *arena, const char *dir, const char *name, const struct kr_strs *identity,
+	const struct kr_strs *excludes, struct kr_error *err);
+
 #endif

@@ -271,23 +271,50 @@ static const char *const shared_git_pins[][2] = {
 };
 
 static void
-set_pin(struct env *e, size_t number, const char *const pin[2], const char *because)
+set_pin(struct env *e, size_t number, const char *key, const char *value, const char *because)
 {
-	set(e, kr_arena_printf(e->b->arena, "GIT_CONFIG_KEY_%zu", number), pin[0], KR_ENV_KRAFT, because);
-	set(e, kr_arena_printf(e->b->arena, "GIT_CONFIG_VALUE_%zu", number), pin[1], KR_ENV_KRAFT, because);
+	set(e, kr_arena_printf(e->b->arena, "GIT_CONFIG_KEY_%zu", number), key, KR_ENV_KRAFT, because);
+	set(e, kr_arena_printf(e->b->arena, "GIT_CONFIG_VALUE_%zu", number), value, KR_ENV_KRAFT, because);
 }
 
-static void
-set_git(struct env *e, const struct kr_strs *identity, bool is_shared)
+/* A condition of git's takes the directory for a pattern: each of its letters is to stand for itself. */
+static const char *
+include_key(struct kr_arena *arena, const char *git_dir)
+{
+	const char *key = "includeIf.gitdir:";
+
+	for (const char *p = git_dir; *p; p++)
+		key = kr_arena_printf(arena, strchr("*?[\\", *p) ? "%s\\%c" : "%s%c", key, *p);
+	return kr_arena_printf(arena, "%s.path", key);
+}
+
+/* KR_TREE_SETTINGS; `number` is that of the next pin. */
+static size_t
+set_tree_settings(struct env *e, const struct kr_plan_shared_git *git, size_t number)
 {
 	struct kr_arena *arena = e->b->arena;
-	const size_t own = KR_COUNT(git_pins), shared = is_shared ? KR_COUNT(shared_git_pins) : 0;
+	const char *because = "the root does not take members for its files, each has its own settings";
 
-	set(e, "GIT_CONFIG_COUNT", kr_arena_printf(arena, "%zu", own + shared), KR_ENV_KRAFT, "settings of git inside");
-	for (size_t i = 0; i < own; i++)
-		set_pin(e, i, git_pins[i], "hooks do not run inside");
-	for (size_t i = 0; i < shared; i++)
-		set_pin(e, own + i, shared_git_pins[i], "the repository is yours, too");
+	for (size_t tree = 0; git; git = git->next, tree++)
+		set_pin(e, number++, include_key(arena, git->worktree_git_dir),
+			kr_arena_printf(arena, "%s/" KR_TREE_SETTINGS "-%zu", e->b->request->channel_dir, tree), because);
+	return number;
+}
+
+/* shared: the root's of an item that works in the repository itself; NULL: it has a private git directory. */
+static void
+set_git(struct env *e, const struct kr_strs *identity, const struct kr_plan_shared_git *shared)
+{
+	struct kr_arena *arena = e->b->arena;
+	size_t count = 0;
+
+	for (size_t i = 0; i < KR_COUNT(git_pins); i++)
+		set_pin(e, count++, git_pins[i][0], git_pins[i][1], "hooks do not run inside");
+	for (size_t i = 0; shared && i < KR_COUNT(shared_git_pins); i++)
+		set_pin(e, count++, shared_git_pins[i][0], shared_git_pins[i][1], "the repository is yours, too");
+	if (shared && shared->next)
+		count = set_tree_settings(e, shared, count);
+	set(e, "GIT_CONFIG_COUNT", kr_arena_printf(arena, "%zu", count), KR_ENV_KRAFT, "settings of git inside");
 	for (size_t i = 0; i < identity->n; i++) {
 		const char *equals = strchr(identity->v[i], '=');
 
@@ -458,6 +485,8 @@ kr_build_environment(struct kr_build *b)
 	const struct kr_plan_macos *macos = b->request->macos;
 	struct env e = { .b = b, .cap = 90 + repo->sandbox.credential_count + repo->env_count + repo->env_passthrough.n + (agent ? agent->env_count : 0) };
 
+	for (const struct kr_plan_shared_git *git = macos ? macos->git : NULL; git; git = git->next)
+		e.cap += 2;
 	e.v = kr_arena_alloc(b->arena, e.cap * sizeof(*e.v));
 	set_krafts(&e);
 	if (has_kraft_proxy(b->request) && macos)
@@ -465,9 +494,9 @@ kr_build_environment(struct kr_build *b)
 	else if (has_kraft_proxy(b->request))
 		set_proxy(&e);
 	if (b->request->git)
-		set_git(&e, &b->request->git->identity, false);
+		set_git(&e, &b->request->git->identity, NULL);
 	if (macos && macos->git)
-		set_git(&e, &macos->git->identity, true);
+		set_git(&e, &macos->git->identity, macos->git);
 	set_path(&e);
 	set_config_dir(&e);
 	set_sentinels(&e);

@@ -120,6 +120,12 @@ struct kr_plan_shared_git {
 	struct kr_strs identity;      /* "NAME=value": who commits */
 	const struct kr_plan_shared_git *next; /* of the next member; NULL: the last */
 };
+/*
+ * Where there are members, what git is told in one tree's worktree alone is a file in the request's channel_dir, named so with the
+ * tree's number (the root's is 0): who else commits there, and in the root what the members are. Git includes it by the place of
+ * the worktree's git directory.
+ */
+#define KR_TREE_SETTINGS "git-settings"
 
 /*
  * kind: os on macOS (macos.c). Nothing is mounted: every step is a BIND_RO, BIND_RW, ADD or MASK whose path and source are the same

@@ -235,10 +235,9 @@ choose_branch(const struct kr_run_state *run, const struct kr_tree *tree, const 
 	return NULL;
 }
 
-/* For the root's git a member is not there: `git add -A` would take it for a submodule. A pattern's letters stand for
- * themselves. */
-static const struct kr_strs *
-members_as_excludes(struct kr_run_state *run)
+/* A pattern's letters stand for themselves. */
+const struct kr_strs *
+kr_run_members_as_excludes(struct kr_run_state *run)
 {
 	struct kr_strs *lines = kr_arena_new(run->arena, struct kr_strs);
 
@@ -296,7 +295,7 @@ make(struct kr_run_state *run, struct kr_tree *tree, const char *start, struct k
 		.start = start,
 		.synced = synced,
 		.index = kr_path_join(run->arena, tree->git_dir, "index"),
-		.excludes = tree == run->trees ? members_as_excludes(run) : NULL,
+		.excludes = tree == run->trees ? kr_run_members_as_excludes(run) : NULL,
 		.settings = &tree->settings,
 	};
 
@@ -389,8 +388,9 @@ settle(struct kr_run_state *run, struct kr_error *err)
 	return make_all(run, err);
 }
 
-/* Variables hold for every repository and win over its configuration, so only what all of them say is one: who else
- * commits in a member is in the configuration of its private directory (CTR-05). Last: git reads its configuration while
+/* Variables hold for every repository and win over its configuration, so only what all of them say is one: who else commits in a
+ * tree is in the configuration of its private directory (CTR-05), on macOS in its settings (KR_TREE_SETTINGS), for which each
+ * tree's plan.identity stays what it says itself. Last: git reads its configuration while
  * other things are done. */
 static int
 agree_on_identity(struct kr_run_state *run, struct kr_error *err)
@@ -402,6 +402,7 @@ agree_on_identity(struct kr_run_state *run, struct kr_error *err)
 
 		if (kr_git_settings_wait(run->arena, &tree->settings, err) < 0)
 			return -1;
+		tree->plan.identity = (struct kr_strs){ 0 };
 		kr_git_identity_from(run->arena, &tree->settings, &tree->plan.identity);
 	}
 	for (size_t i = 0; i < run->trees->plan.identity.n; i++) {
@@ -413,8 +414,10 @@ agree_on_identity(struct kr_run_state *run, struct kr_error *err)
 		if (by_all)
 			kr_strs_add(run->arena, &agreed, line);
 	}
-	run->trees->plan.identity = agreed;
-	run->trees->shared.identity = agreed;
+	if (run->trees->git.record.is_in_repository)
+		run->trees->shared.identity = agreed;
+	else
+		run->trees->plan.identity = agreed;
 	return 0;
 }
 

@@ -90,6 +90,8 @@ int kr_run_git_move(struct kr_run_state *run, struct kr_error *err);
 int kr_run_git_reset(struct kr_run_state *run, struct kr_error *err);
 /* By the item's last session, after its command: all that it did to refs, commits too, is dropped. */
 int kr_run_git_drop(struct kr_run_state *run, struct kr_error *err);
+/* For the root's git a member is not there: `git add -A` would take it for a submodule. Lines of patterns; none: no members. */
+const struct kr_strs *kr_run_members_as_excludes(struct kr_run_state *run);
 /* From exclusive to shared, before the command runs. */
 int kr_run_git_share(struct kr_run_state *run, struct kr_error *err);
 /* After a session, whatever became of it: its commits into the repositories, and a word about them. False when it is to be

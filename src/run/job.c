@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/portable.h"
 #include "base/path.h"
+#include "git/shared.h"
 #include "session/seatbelt.h"
 #include "session/terminal.h"
 
@@ -339,6 +340,16 @@ open_network(struct kr_run_state *run, struct kr_job *job, const struct kr_reque
 	return kr_session_network_open(run->arena, &want, &job->network, err);
 }
 
+static int
+write_tree_settings(struct kr_run_state *run, const struct kr_job *job, struct kr_error *err)
+{
+	for (size_t i = 0; run->tree_count > 1 && i < run->tree_count; i++)
+		if (kr_shared_write_settings(run->arena, job->paths.channel_dir, kr_arena_printf(run->arena, KR_TREE_SETTINGS "-%zu", i),
+				&run->trees[i].plan.identity, i ? NULL : kr_run_members_as_excludes(run), err) < 0)
+			return -1;
+	return 0;
+}
+
 /* What is different in a request on macOS. */
 static int
 fill_macos(struct kr_run_state *run, struct kr_job *job, struct kr_request *request, struct kr_error *err)
@@ -350,7 +361,8 @@ fill_macos(struct kr_run_state *run, struct kr_job *job, struct kr_request *requ
 		macos->proxy = kr_arena_printf(run->arena, "http://kraft:%s@127.0.0.1:%u", door->token, door->port);
 		macos->proxy_port = door->port;
 	}
-	if (kr_seatbelt_make_tmpdir(run->arena, &run->host, job->paths.id, &macos->tmpdir, err) < 0)
+	if (kr_seatbelt_make_tmpdir(run->arena, &run->host, job->paths.id, &macos->tmpdir, err) < 0 ||
+		write_tree_settings(run, job, err) < 0)
 		return -1;
 	macos->git = &run->trees->shared;
 	request->macos = macos;

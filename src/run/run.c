@@ -189,16 +189,6 @@ run_command(struct kr_run_state *run, struct kr_error *err)
 	return status == 0 && job.end.write_errno ? 1 : status;
 }
 
-/* A member must be none of the root's files, and the one place to say so is in a git directory of the item's own. */
-static int
-refuse_members(const struct kr_run_state *run, struct kr_error *err)
-{
-	if (run->tree_count == 1 || !kr_run_is_macos(run))
-		return 0;
-	kr_fail(err, KR_E_UNSUPPORTED, "the workspace '%s' has members, which kind: os does not do on macOS", run->workspace);
-	return kr_hint(err, "run it in a container (kind: docker), or run in the members one by one");
-}
-
 /* 1: an interrupted session's commits were taken out, and the item stands elsewhere than it seemed. */
 static int
 open_item(struct kr_run_state *run, struct kr_error *err)
@@ -212,8 +202,7 @@ open_item(struct kr_run_state *run, struct kr_error *err)
 		.follow = run->want->go_on,
 	};
 
-	if (refuse_members(run, err) < 0 ||
-		kr_item_open(run->arena, &run->host, run->trees, run->tree_count, &want, &run->item, err) < 0 ||
+	if (kr_item_open(run->arena, &run->host, run->trees, run->tree_count, &want, &run->item, err) < 0 ||
 		kr_run_container_check_owner(run, err) < 0)
 		return -1;
 	return kr_run_git_open(run, err);

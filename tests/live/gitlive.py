@@ -120,6 +120,51 @@ class Project(Home):
                 self.branches())
 
 
+class Workspace(Project):
+    """A workspace `site`: the root, the member `lib` at libs/deep/lib, the member `tool` at tool."""
+
+    def __init__(self, places=None, **entry):
+        super().__init__(id="root", **(places or {}), **entry)
+        self.lib, self.tool = self.member("lib"), self.member("tool")
+        self.set_workspace(**entry)
+
+    def member(self, name):
+        path = "%s/code-%s" % (self.home, name)
+        git(self.home, "init", "-q", path)
+        self.identify(path)
+        write(path + "/" + name, name + "\n" * 3)
+        git(path, "add", "-A")
+        git(path, "commit", "-qm", "first of " + name)
+        git(path, "branch", "other")
+        return path
+
+    def set_workspace(self, lib="libs/deep/lib", tool="tool", root="root", pointer=None, local=(), **entry):
+        members = {"lib": {"repository": "lib", "path": lib}, "tool": {"repository": "tool", "path": tool}}
+        space = {"root": root, "members": {k: v for k, v in members.items() if v["path"]}}
+        if pointer:
+            space["root_pointer_default"] = pointer
+        repos = [self.entry(id="root", **entry), {"path": self.lib, "id": "lib", "local_files": list(local)},
+                 {"path": self.tool, "id": "tool"}]
+        self.configure(json.dumps({"repos": repos, "workspaces": {"site": space}}))
+
+    def site(self, script, item="s", options=(), **more):
+        return self.item(item, script, options=["--workspace", "site", *options], **more)
+
+    def inside(self, below="libs/deep/lib", item="s"):
+        return self.tree(item) + "/" + below
+
+
+def tip_of(repo, ref="refs/heads/kraft/s"):
+    return git(repo, "for-each-ref", "--format=%(objectname)", ref).strip()
+
+
+def refs_of(repo):
+    return git(repo, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+
+
+COMMIT = "set -e; for d in . libs/deep/lib tool; do (cd $d; echo new >new; git add new; git commit -qm new; git rev-parse HEAD); done"
+
+
 # ---- which git the host starts, and what it opens ----
 
 _CALL = re.compile(r"^(\d+) +(.*)$")

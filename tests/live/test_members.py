@@ -4,54 +4,9 @@
 from gitlive import *
 
 
-class Site(Project):
-    """A workspace `site`: the root, the member `lib` at libs/deep/lib, the member `tool` at tool."""
-
-    def __init__(self, **entry):
-        super().__init__(id="root", **entry)
-        self.lib, self.tool = self.member("lib"), self.member("tool")
-        self.set_workspace(**entry)
-
-    def member(self, name):
-        path = "%s/code-%s" % (self.home, name)
-        git(self.home, "init", "-q", path)
-        self.identify(path)
-        write(path + "/" + name, name + "\n" * 3)
-        git(path, "add", "-A")
-        git(path, "commit", "-qm", "first of " + name)
-        git(path, "branch", "other")
-        return path
-
-    def set_workspace(self, lib="libs/deep/lib", tool="tool", root="root", pointer=None, local=(), **entry):
-        members = {"lib": {"repository": "lib", "path": lib}, "tool": {"repository": "tool", "path": tool}}
-        space = {"root": root, "members": {k: v for k, v in members.items() if v["path"]}}
-        if pointer:
-            space["root_pointer_default"] = pointer
-        repos = [self.entry(id="root", **entry), {"path": self.lib, "id": "lib", "local_files": list(local)},
-                 {"path": self.tool, "id": "tool"}]
-        self.configure(json.dumps({"repos": repos, "workspaces": {"site": space}}))
-
-    def site(self, script, item="s", options=(), **more):
-        return self.item(item, script, options=["--workspace", "site", *options], **more)
-
-    def inside(self, below="libs/deep/lib", item="s"):
-        return self.tree(item) + "/" + below
-
-
-def tip_of(repo, ref="refs/heads/kraft/s"):
-    return git(repo, "for-each-ref", "--format=%(objectname)", ref).strip()
-
-
-def refs_of(repo):
-    return git(repo, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
-
-
-COMMIT = "set -e; for d in . libs/deep/lib tool; do (cd $d; echo new >new; git add new; git commit -qm new; git rev-parse HEAD); done"
-
-
 @promise("REF-06 GIT-22", "each member has its own git, branch and way out: commits in all of them come out, and nothing else moves")
 def _(t):
-    home = Site()
+    home = Workspace()
     before = {repo: refs_of(repo) for repo in (home.repo, home.lib, home.tool)}
     frozen = home.frozen()
     result = home.site(COMMIT)
@@ -82,7 +37,7 @@ def _(t):
 
 @promise("REF-06", "a run, an item and the diff cover the members: list, diff, merge, push, remove")
 def _(t):
-    home = Site()
+    home = Workspace()
     home.site(COMMIT)
     listed = home.kraft("item", "list", "--json")
     one = [i for i in json.loads(listed.out) if i["item"] == "s"][0]
@@ -144,7 +99,7 @@ open('libs/deep/lib/f', 'w').close(); os.rename('libs/deep/lib/f', 'libs/deep/li
 
 @promise("REF-04 REF-06 GIT-22", "a worker can neither rename, remove nor replace a member, a directory on the way to it, or its .git")
 def _(t):
-    home = Site()
+    home = Workspace()
     result = home.py(ATTACKS, options=["--workspace", "site", "--item", "s"])
     t.works(result.code == 0 and result.lines.count("control") == 2, "directories of its own it can", result)
     worked = [line for line in result.lines if line.startswith("WORKED") and "empty" not in line]
@@ -156,7 +111,7 @@ def _(t):
 @promise("REF-04 REF-06", "a member that was replaced between two sessions stops the item, which names it, for each of five reasons")
 def _(t):
     def refused(what, words, change, item="s"):
-        home = Site()
+        home = Workspace()
         t.works(home.site(COMMIT).code == 0, what + ": it ran before")
         before = refs_of(home.lib)
         undo = change(home, home.inside())
@@ -214,7 +169,7 @@ def _(t):
 
 @promise("REF-03 REF-06", "a member's branch that moved meanwhile is not moved: its commits are kept in its repository, an event names it")
 def _(t):
-    home = Site()
+    home = Workspace()
     home.site(COMMIT)
     own = git(home.lib, "commit-tree", "-m", "own", "-p", "HEAD", "HEAD^{tree}").strip()
     script = COMMIT.replace("new", "newer")
@@ -232,7 +187,7 @@ def _(t):
 
 @promise("REF-02 REF-06", "two sessions of a workspace at once, a killed one, and commits that an interrupted one left: the members' come out")
 def _(t):
-    home = Site()
+    home = Workspace()
     home.site("true")
     with home.start("sh", "-c", "touch started; read x; " + COMMIT, options=["--item", "s", "--workspace", "site"], stdin_file=subprocess.PIPE) as run:
         wait_for(lambda: os.path.exists(home.tree("s") + "/started"))
@@ -252,7 +207,7 @@ def _(t):
 
 @promise("REF-04 REF-06", "an operation in progress in a member stops the item, and a move that a member refuses is named")
 def _(t):
-    home = Site()
+    home = Workspace()
     stopped = home.site("cd libs/deep/lib; git switch -qc side; echo a >lib; git commit -qam a; git switch -q kraft/s; echo b >lib; git commit -qam b;"
                         " git merge side >/dev/null; true")
     t.works(stopped.code == 0, "a merge with a conflict", stopped)
@@ -272,7 +227,7 @@ def _(t):
 
 @promise("REF-05 REF-06", "the root's setup command runs once, in the root; identity, local files and excludes are each member's own")
 def _(t):
-    home = Site()
+    home = Workspace()
     git(home.lib, "config", "user.name", "Lib Person")
     write(home.lib + "/.git/info/exclude", "*.o\n")
     git(home.tool, "config", "committer.name", "Tool Committer")
@@ -291,7 +246,7 @@ def _(t):
 
 @promise("REF-06 GIT-22", "a workspace that cannot be is refused with its place: unknown names, a path that the root uses, bump, a changed one")
 def _(t):
-    home = Site()
+    home = Workspace()
 
     def refused(what, words, **more):
         home.set_workspace(**more)
@@ -324,7 +279,7 @@ def _(t):
 
 @promise("REF-06 GIT-22", "a submodule's place takes a member; the person's submodule, its pointer and its checkout stay")
 def _(t):
-    home = Site()
+    home = Workspace()
     home.own("-c", "protocol.file.allow=always", "submodule", "add", "-q", home.lib, "libs/deep/lib")
     home.own("commit", "-qm", "with a submodule")
     before = home.frozen()
@@ -338,7 +293,7 @@ def _(t):
 
 @promise("REF-06", "kraft explain shows the members' mounts with their reasons, and no git on the host opens a member's files")
 def _(t):
-    home = Site()
+    home = Workspace()
     said = home.kraft("explain", "--workspace", "site", "--item", "s", "--", "true")
     for path in ("libs", "libs/deep", "libs/deep/lib", "libs/deep/lib/.git", "tool", "tool/.git"):
         t.works(any(("worktrees/s/" + path + " ") in line for line in said.lines), "explain shows " + path, said)
