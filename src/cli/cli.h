@@ -43,6 +43,8 @@ struct kr_command {
 };
 
 extern const struct kr_command *const kr_commands[]; /* NULL-terminated */
+/* Of the sources that the program was built of, short; "": not known. The program has it, the library has not. */
+extern const char kr_commit[];
 
 struct json_t;
 /* For programs: indented, on stdout. Takes it; NULL is out of memory. */

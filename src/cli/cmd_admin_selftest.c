@@ -20,7 +20,6 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/version.h"
 #include "cli/cli.h"
 #include "os/host.h"
 #include "os/listen.h"
@@ -112,6 +111,7 @@ struct selftest {
 	struct kr_arena *arena;
 	struct kr_host host;
 	const char *self, *base; /* base: all that is made */
+	const char *version;     /* what the program says of itself */
 	const char *const *environment;
 	uint16_t port;
 	pid_t process;
@@ -314,6 +314,14 @@ wrong(const struct row *row)
 	return row->probe->expected == DENY && strcmp(row->outside, "ok") != 0 ? "NO CONTROL" : "";
 }
 
+static const char *
+system_words(const struct selftest *s, const struct utsname *name)
+{
+	const char *words = kr_system_words(s->arena);
+
+	return *words ? kr_shown(s->arena, words) : name->sysname;
+}
+
 static int
 print_json(const struct selftest *s, const struct utsname *name, bool well, struct kr_error *err)
 {
@@ -327,8 +335,8 @@ print_json(const struct selftest *s, const struct utsname *name, bool well, stru
 				row->probe->expected == ALLOW ? "allow" : "deny", "inside", row->inside, "outside",
 				row->probe->expected == DENY ? row->outside : "", "right", !*wrong(row)));
 	}
-	return kr_print_json(json_pack("{s:b, s:s, s:s, s:s, s:s, s:o}", "ok", well, "kraft", KR_VERSION, "system", name->sysname,
-							 "release", name->release, "machine", name->machine, "rows", rows),
+	return kr_print_json(json_pack("{s:b, s:s, s:s, s:s, s:s, s:o}", "ok", well, "kraft", s->version, "system",
+							 system_words(s, name), "release", name->release, "machine", name->machine, "rows", rows),
 		err);
 }
 
@@ -337,7 +345,7 @@ print(const struct selftest *s, const struct utsname *name)
 {
 	size_t right = 0;
 
-	printf("kraft %s, %s %s %s, kind os\n", KR_VERSION, name->sysname, name->release, name->machine);
+	printf("kraft %s; %s, %s %s %s, kind os\n", s->version, system_words(s, name), name->sysname, name->release, name->machine);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct row *row = &s->rows[i];
 		const char *verdict = wrong(row);
@@ -350,6 +358,23 @@ print(const struct selftest *s, const struct utsname *name)
 }
 
 /* ---- all of it ---- */
+
+/* Of the program that is tested, which has the commit that it was built of. */
+static int
+ask_version(struct selftest *s, struct kr_error *err)
+{
+	const char *const argv[] = { s->self, "--version", NULL };
+	kr_auto_buf struct kr_buf said = KR_BUF(GOT_BYTES), errors = KR_BUF(GOT_BYTES);
+	int status;
+
+	s->environment = s->host.environment;
+	if (run_child(s, argv, "/", SETUP_MS, &said, &errors, &status, err) < 0)
+		return -1;
+	if (status != 0 || !said.len || strncmp(said.data, "kraft ", 6) != 0)
+		return kr_fail(err, KR_E_SYSTEM, "this program does not say its version");
+	s->version = kr_shown(s->arena, kr_arena_dup_n(s->arena, said.data + 6, strcspn(said.data + 6, "\n")));
+	return 0;
+}
 
 static int
 ask_all(struct selftest *s, struct kr_error *err)
@@ -392,7 +417,7 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 	s->self = kr_self_path(arena);
 	if (!s->self || uname(&name) < 0)
 		return kr_fail(err, KR_E_SYSTEM, "the system does not say which program this is");
-	status = ask_all(s, err);
+	status = ask_version(s, err) < 0 ? -1 : ask_all(s, err);
 	clean(s);
 	if (status < 0)
 		return -1;

@@ -143,7 +143,7 @@ act(int n, char **words)
 	if (strcmp(words[0], "help") == 0)
 		return help(n - 1, words + 1);
 	if (strcmp(words[0], "--version") == 0) {
-		puts("kraft " KR_VERSION);
+		printf("kraft " KR_VERSION "%s%s\n", *kr_commit ? ", commit " : "", kr_commit);
 		return 0;
 	}
 	if (n == 2 && asks_for_help(words[1]) && kr_help_group(words[0], stdout))

@@ -179,6 +179,24 @@ kr_process_start(pid_t pid)
 	return info.pbi_start_tvsec * 1000000 + info.pbi_start_tvusec;
 }
 
+/* "": the system does not say. */
+static const char *
+ask_words(struct kr_arena *arena, const char *name)
+{
+	char words[64];
+	size_t n = sizeof(words);
+
+	return sysctlbyname(name, words, &n, NULL, 0) == 0 ? kr_arena_dup_n(arena, words, strnlen(words, n)) : "";
+}
+
+const char *
+kr_system_words(struct kr_arena *arena)
+{
+	const char *version = ask_words(arena, "kern.osproductversion"), *build = ask_words(arena, "kern.osversion");
+
+	return *version ? kr_arena_printf(arena, "macOS %s (%s)", version, build) : "";
+}
+
 const char *
 kr_boot_id(struct kr_arena *arena)
 {

@@ -179,6 +179,22 @@ kr_boot_id(struct kr_arena *arena)
 	return kr_arena_dup_n(arena, text.data, strcspn(text.data, "\n"));
 }
 
+const char *
+kr_system_words(struct kr_arena *arena)
+{
+	static const char key[] = "PRETTY_NAME=";
+	kr_auto_buf struct kr_buf text = KR_BUF(8192);
+	const char *line = kr_file_read_at(AT_FDCWD, "/etc/os-release", &text, NULL) == 0 ? text.data : NULL, *value;
+
+	while (line && strncmp(line, key, strlen(key)) != 0)
+		line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL;
+	if (!line)
+		return "";
+	value = line + strlen(key);
+	value += *value == '"';
+	return kr_arena_dup_n(arena, value, strcspn(value, "\"\n"));
+}
+
 /* By the mount table and not by statfs, whose number is the same for every file system in FUSE. */
 const char *
 kr_file_system_type(struct kr_arena *arena, int fd)

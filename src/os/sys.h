@@ -81,6 +81,8 @@ int kr_process_watch(pid_t pid, struct kr_error *err);
 /* When a process started, in the system's own unit since boot: with the pid and the boot id it names one process for
  * good. 0 when there is no such process. */
 uint64_t kr_process_start(pid_t pid);
+/* Which system this is, as it names itself to a person: "macOS 14.1 (23B74)"; "" when it does not say. */
+const char *kr_system_words(struct kr_arena *arena);
 /* Names this boot of the system; "" when the system does not say. */
 const char *kr_boot_id(struct kr_arena *arena);
 
