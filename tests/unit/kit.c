@@ -423,7 +423,7 @@ what_is_kept_is_found_by_its_digest_and_no_other(void **state)
 	source->digest[10] = source->digest[10] == '0' ? '1' : '0';
 	assert_int_equal(kr_kit_keep(&arena, dir, NAME, source, &err), 0);
 	assert_int_equal(kr_kit_look(&arena, dir, NAME, source), 1);
-	file = kr_arena_printf(&arena, "%s/kit/%s.json", dir, DIGEST + 7);
+	file = kr_arena_printf(&arena, "%s/kit/%s.json", dir, kr_kit_digest(NAME) + 7);
 	assert_int_equal(truncate(file, 20), 0);
 	assert_int_equal(kr_kit_look(&arena, dir, NAME, source), 1);
 	assert_int_equal(unlink(file), 0);
