@@ -12,6 +12,7 @@
 #include "config/yaml.h"
 #include "egress/addresses.h"
 #include "os/host.h"
+#include "plan/plan.h"
 #include "policy/policy.h"
 
 enum { DEFAULT_PORT = 443, OUT_BYTES = 4 << 20 };
@@ -160,6 +161,22 @@ print_grant(const struct why *w, struct kr_buf *out)
 	kr_buf_addf(out, "\n");
 }
 
+/* The credential that goes to it, by what the configuration itself says: a harness may name more. NULL: none. */
+static const char *
+bound_to(const struct why *w)
+{
+	const struct kr_verdict *v = &w->verdict;
+	const struct kr_request request = { .repo = w->where.repo, .phase = v->phase };
+	const struct kr_plan_secrets *secrets;
+
+	if (v->decision != KR_HOST_ALLOWED || kr_plan_secrets(w->arena, &request, NULL, &secrets, NULL) < 0)
+		return NULL;
+	for (size_t i = 0; i < secrets->rule_count; i++)
+		if (secrets->rules[i].port == v->target.port && strcmp(secrets->rules[i].host, v->target.host) == 0)
+			return secrets->rules[i].variable;
+	return NULL;
+}
+
 static void
 print_text(const struct why *w, struct kr_buf *out)
 {
@@ -171,6 +188,8 @@ print_text(const struct why *w, struct kr_buf *out)
 		target, kr_phase_name(v->phase), w->port_was_given ? "" : " (no port was given: 443)");
 	kr_buf_addf(out, "  %s\n", v->reason);
 	print_rule(w, out);
+	if (bound_to(w))
+		kr_buf_addf(out, "  TLS to it ends in kraft, which puts the credential '%s' in\n", bound_to(w));
 	print_addresses(w, out);
 	print_grant(w, out);
 }
@@ -222,10 +241,10 @@ print_json(const struct why *w, struct kr_error *err)
 	for (size_t i = 0; i < w->found.n; i++)
 		json_array_append_new(addresses, address_json(w, i));
 	return kr_print_json(
-		json_pack("{s:s,s:i,s:s,s:b,s:s,s:s,s:o,s:b,s:s*,s:o}", "host", v->target.host, "port",
+		json_pack("{s:s,s:i,s:s,s:b,s:s,s:s,s:o,s:b,s:s*,s:s*,s:o}", "host", v->target.host, "port",
 			(int)v->target.port, "phase", kr_phase_name(v->phase), "allowed", v->decision == KR_HOST_ALLOWED,
 			"decision", kr_decision_name(v->decision), "reason", v->reason, "entry", entry_json(w), "exact",
-			v->exact, "grant", v->grant[0] && !w->is_kit ? v->grant : NULL, "addresses", addresses),
+			v->exact, "grant", v->grant[0] && !w->is_kit ? v->grant : NULL, "credential", bound_to(w), "addresses", addresses),
 		err);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "cli/doctor.h"
 
+#include "os/host.h"
 #include "run/kit.h"
 
 static const char *
@@ -188,6 +189,35 @@ check_kit(struct kr_doctor *d, const struct kr_repo *repo)
 	return repo;
 }
 
+/* What a launch refuses, before it does; an entry that a harness completes is only needed by that one. */
+static void
+check_credentials(struct kr_doctor *d, const struct kr_repo *repo)
+{
+	const char *name = named(d, "credentials", repo);
+	const size_t count = repo->sandbox.credential_count;
+	struct kr_error err = { 0 };
+	size_t well = 0;
+
+	if (!count)
+		return;
+	if (!kr_host_egress_tls_program(d->arena, &d->host, &err)) {
+		kr_doctor_add_error(d, name, &err);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct kr_credential *one = &repo->sandbox.credentials[i];
+		const char *fault = kr_plan_secret_fault(kr_host_env(&d->host, one->source));
+
+		if (fault)
+			kr_doctor_add(d, name, one->inject_count ? KR_VERDICT_FAIL : KR_VERDICT_WARN,
+				kr_arena_printf(d->arena, "set %s in the environment that runs kraft", one->source),
+				"%s of the credential '%s' %s here", one->source, one->env, fault);
+		well += !fault;
+	}
+	if (well == count)
+		kr_doctor_add(d, name, KR_VERDICT_OK, "", "%zu secret%s, each with a value here", count, count == 1 ? "" : "s");
+}
+
 void
 kr_doctor_container(struct kr_doctor *d, const struct kr_repo *repo)
 {
@@ -196,5 +226,6 @@ kr_doctor_container(struct kr_doctor *d, const struct kr_repo *repo)
 		return;
 	check_sandbox(d, repo);
 	check_egress(d, repo);
+	check_credentials(d, repo);
 	check_proxy(d, repo);
 }

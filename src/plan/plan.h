@@ -289,6 +289,9 @@ bool kr_plan_has_open_network(const struct kr_request *request);
 typedef bool kr_random_fn(void *out, size_t n);
 int kr_plan_secrets(struct kr_arena *arena, const struct kr_request *request, kr_random_fn *random,
 	const struct kr_plan_secrets **out, struct kr_error *err);
+/* What is wrong with the value of a secret (NULL: it is not set), after its name: "is not set"; NULL: nothing. */
+enum { KR_PLAN_SECRET_BYTES = 16384 };
+const char *kr_plan_secret_fault(const char *value);
 /* Whether `credentials` names it, as `env` or `source`, of any phase: then it crosses in no other way. */
 bool kr_plan_is_managed(const struct kr_repo *repo, const char *name);
 

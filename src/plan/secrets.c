@@ -1,6 +1,6 @@
 /*
  * The secrets of a session that stay outside (SEN-01): from `credentials` and what its harness knows of them to the sentinels
- * that the worker has and the rules by which they are replaced on the way out. No value of a secret is seen here.
+ * that the worker has and the rules by which they are replaced on the way out. No value of a secret is kept here.
  *
  * A rule needs an entry of the phase's allow list that is the host itself; it holds for that entry's port, for 443 where it has
  * none. A star binds nothing: it would send the secret to hosts that nobody had in mind.
@@ -23,6 +23,22 @@ kr_plan_is_managed(const struct kr_repo *repo, const char *name)
 		if (strcmp(repo->sandbox.credentials[i].env, name) == 0 || strcmp(repo->sandbox.credentials[i].source, name) == 0)
 			return true;
 	return false;
+}
+
+/* It has to stand in a header, between other words. */
+const char *
+kr_plan_secret_fault(const char *value)
+{
+	const size_t n = value ? strlen(value) : 0;
+
+	if (!n)
+		return "is not set";
+	if (n > KR_PLAN_SECRET_BYTES)
+		return "is too long for a header";
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)value[i] < 0x20 || (unsigned char)value[i] > 0x7e)
+			return "holds a control character, or one that is not ASCII";
+	return value[0] == ' ' || value[n - 1] == ' ' ? "begins or ends with a blank" : NULL;
 }
 
 static const char *

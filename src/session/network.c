@@ -1,6 +1,5 @@
 #include "session/network.h"
 
-#include <ctype.h>
 #include <limits.h>
 
 #include <jansson.h>
@@ -106,21 +105,7 @@ on_echoed(void *context, const char *host, const char *variable)
 
 /* ---- secrets ---- */
 
-/* SEN-03. What is wrong with a secret; NULL: nothing. */
-static const char *
-fault_of_value(const char *value)
-{
-	const size_t n = value ? strlen(value) : 0;
-
-	if (!n)
-		return "is not set";
-	if (n > KR_MANAGED_VALUE_BYTES)
-		return "is too long for a header";
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)value[i] < 0x20 || (unsigned char)value[i] > 0x7e)
-			return "holds a control character, or one that is not ASCII";
-	return isspace((unsigned char)value[0]) || isspace((unsigned char)value[n - 1]) ? "begins or ends with a blank" : NULL;
-}
+_Static_assert((int)KR_PLAN_SECRET_BYTES == (int)KR_MANAGED_VALUE_BYTES && (int)KR_PLAN_RULES == (int)KR_MANAGED_RULES, "one bound");
 
 /* At each start of a kraft-egress. A value that is gone meanwhile costs its requests, not the session. */
 static bool
@@ -141,7 +126,7 @@ managed(void *context, struct kr_managed *out, struct kr_error *err)
 			.sentinel = rule->sentinel,
 			.variable = rule->variable,
 			.source = rule->source,
-			.value = fault_of_value(value) ? NULL : value };
+			.value = kr_plan_secret_fault(value) ? NULL : value };
 	}
 	*out = (struct kr_managed){ .rules = n->rules,
 		.rule_count = secrets->rule_count,
@@ -155,7 +140,7 @@ check_values(const struct kr_session_network_want *want, struct kr_error *err)
 {
 	for (size_t i = 0; want->secrets && i < want->secrets->rule_count; i++) {
 		const struct kr_plan_rule *rule = &want->secrets->rules[i];
-		const char *fault = fault_of_value(kr_host_env(want->host, rule->source));
+		const char *fault = kr_plan_secret_fault(kr_host_env(want->host, rule->source));
 
 		if (!fault)
 			continue;

@@ -31,6 +31,7 @@ EXPECTED = [
     *ids("REF", *range(1, 7)),
     *ids("CTR", *range(1, 15)),
     *ids("LIM", 1, 2),
+    *ids("SEN", 1, 2, 3, 4),
     *ids("SEN", 1, 2, 4),
     *ids("MAC", *range(1, 14)),
 ]

@@ -6,7 +6,9 @@ from egresslive import *
 
 import base64
 
+from claudelive import CERT, HOST as MODEL_HOST, KEY, START
 from containerlive import each
+from model_claude import Model, Step, text, tool
 
 HOST, OTHER = "api.tls.example", "plain.tls.example"
 SEEN = []
@@ -175,6 +177,41 @@ def _(t, runtime):
     finally:
         process.kill()
         process.communicate()
+
+
+@each(promise, "SEN-01 CRED-01", "the real claude finishes in a container that holds only the sentinel of its key")
+def _(t, runtime):
+    real = secret()
+    home = Home(runtime=runtime, image=runtimelive.image("agents"),
+                sandbox={"network": {"runtime": {"allow": []}}, "credentials": [{"env": "ANTHROPIC_API_KEY"}]})
+    home.extra_env = {"ANTHROPIC_API_KEY": real, "SSL_CERT_FILE": lab.ca}
+    steps = [Step(tool("Bash", {"command": "printf %s \"$ANTHROPIC_API_KEY\" >key; cat /proc/*/environ >>key 2>/dev/null; true"})), Step(text("it is done"))]
+    model = Model(steps, token=real, cert=CERT, key=KEY, side=START)
+    lab.serve(MODEL_HOST, model.handler(), 443)
+    ran = home.kraft("run", "--harness", "claude", "do it", timeout=240)
+    t.works(ran.code == 0 and model.done() == [], "it ends well, and the model knew its key", ran, model.done())
+    key = read(home.worktree + "/key")
+    t.works(key.startswith("sk-ant-api03-") and real not in key, "what it has is the sentinel", key[:80])
+    t.works(files_with(real, home.root) == [], "no file of kraft's has the key", files_with(real, home.root))
+    home.extra_env["ANTHROPIC_API_KEY"] = None
+    refused = home.kraft("run", "--harness", "claude", "do it", timeout=240)
+    t.works(refused.code != 0 and "ANTHROPIC_API_KEY" in refused.err and "is not set" in refused.err, "without it there is no launch", refused)
+
+
+@each(promise, "SEN-01", "kraft why host and kraft admin doctor tell of credentials")
+def _(t, runtime):
+    real = secret()
+    home = boxed(runtime, real)
+    bound, other = home.kraft("why", "host", HOST), home.kraft("why", "host", OTHER)
+    t.works("TLS to it ends in kraft, which puts the credential 'API_KEY' in" in bound.out and "TLS to it" not in other.out, "why host", bound, other)
+    well = home.kraft("admin", "doctor")
+    t.works("1 secret, each with a value here" in well.out and real not in well.out, "doctor, with a value", well)
+    home.extra_env = {}
+    missing = home.kraft("admin", "doctor")
+    t.works(missing.code != 0 and "KEY_OUTSIDE of the credential 'API_KEY' is not set here" in missing.out, "and without", missing)
+    home.extra_env = {"KEY_OUTSIDE": real, "KRAFT_EGRESS_TLS": "/nonexistent/kraft-egress-tls"}
+    absent = home.sh("echo ran")
+    t.works(absent.code == 125 and "ran" not in absent.out and "kraft-egress-tls" in absent.err, "without its program there is no launch", absent)
 
 
 if __name__ == "__main__":
