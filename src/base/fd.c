@@ -194,8 +194,10 @@ remove_below(int dir_fd, const char *name, dev_t device, int depth)
 
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
-	if (errno != EISDIR && errno != EPERM) /* EPERM is POSIX's word for a directory */
+	if (errno != EISDIR && errno != EPERM) /* EPERM is POSIX's word for a directory, and for what its owner locked */
 		return -1;
+	if (errno == EPERM && kr_unlock_at(dir_fd, name) == 0 && unlinkat(dir_fd, name, 0) == 0)
+		return 0;
 	if (depth >= TREE_DEPTH_MAX) {
 		errno = ELOOP;
 		return -1;

@@ -37,7 +37,7 @@ int kr_file_write_at(int dir_fd, const char *name, const void *bytes, size_t n, 
 /*
  * Removes `name` below dir_fd with everything in it, by held descriptors: no link is followed, also not one that takes a
  * directory's place meanwhile, and no other file system is entered; directories of ours that are closed to us are opened
- * up. 0 when it is gone or was never there; else -1 with
+ * up, and what its owner locked is unlocked (kr_unlock_at). 0 when it is gone or was never there; else -1 with
  * errno, and what could be removed is.
  */
 int kr_tree_remove_at(int dir_fd, const char *name);

@@ -59,6 +59,12 @@ int kr_socket_peer(int fd, uid_t *out);
 
 /* ---- files ---- */
 
+/*
+ * Takes away the flags by which a file's owner keeps it from being changed, moved or removed (macOS: chflags uchg and uappnd, which
+ * any process of the user's may set); a link itself, not what it names. 0: there were some and they are gone, so what was refused is
+ * worth another try; else -1. A file of its own: tests put theirs in its place.
+ */
+int kr_unlock_at(int dir_fd, const char *name);
 /* All of the one's bytes into the other, which is empty, without going through us; -1: it has to be done otherwise, and both
  * may have been moved along. */
 int kr_file_copy_within(int from, int to);

@@ -8,6 +8,8 @@
  * Then, in this order: the branch's file, read as data; what it brings, packed and judged (publish.c). The branch is put back
  * by kraft itself, as git writes a ref: a file <ref>.lock that is renamed; a lock that the worker left does not stand in its way.
  *
+ * A worker on macOS may lock its own files (chflags uchg): whatever is to be replaced here is unlocked first (kr_unlock_at).
+ *
  * Must not: run git with the worktree's git directory (its config.worktree, index and HEAD are read by nobody but git inside);
  * trust a name or a type that was looked at a moment ago, where another session of the item still runs: what it
  * gains by being quick is that git waits, for an hour at most, or that the branch is put back.
@@ -22,6 +24,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/portable.h"
 #include "base/text.h"
 #include "git/internal.h"
 
@@ -66,6 +69,7 @@ tidy_entry(struct tidy *t, int dir_fd, const char *name, int depth)
 {
 	struct stat st;
 
+	(void)kr_unlock_at(dir_fd, name);
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0; /* gone */
 	if (S_ISDIR(st.st_mode))
@@ -153,6 +157,8 @@ tidy_worktree_git(const struct kr_private *git, const char *branch, bool is_alon
 	struct tidy t = { .drops_locks = is_alone, .left = ENTRIES_MAX, .err = err };
 	kr_auto_fd int fd = open_worktree_git(git, err);
 
+	if (fd >= 0)
+		(void)kr_unlock_at(fd, ".");
 	if (fd < 0 || tidy_directory(&t, fcntl(fd, F_DUPFD_CLOEXEC, 3), 0) < 0)
 		return -1;
 	return mend_head(fd, branch, err);
@@ -201,6 +207,8 @@ tidy_branch(const struct kr_private *git, int common_fd, const char *branch, boo
 		return cannot_reach(git, ref, err);
 	if (log_above < 0)
 		return cannot_reach(git, log, err);
+	(void)kr_unlock_at(above, name);
+	(void)kr_unlock_at(log_above, name);
 	if (fstatat(log_above, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (S_ISREG(st.st_mode) && st.st_nlink == 1))
 		return 0;
 	return kr_tree_remove_at(log_above, name) < 0 ? cannot_reach(git, log, err) : 0;
@@ -313,6 +321,8 @@ write_ref(const struct kr_private *git, int common_fd, const char *branch, const
 	struct stat st;
 
 	lock = kr_arena_printf(&arena, "%s.lock", name);
+	if (dir >= 0)
+		(void)kr_unlock_at(dir, name);
 	if (dir < 0 || kr_tree_remove_at(dir, lock) < 0 ||
 		(fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) && kr_tree_remove_at(dir, name) < 0))
 		return cannot_reach(git, path, err);

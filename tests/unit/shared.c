@@ -7,6 +7,7 @@
 
 #include "git/internal.h"
 #include "git/shared.h"
+#include "locked.h"
 
 struct item {
 	struct place *p;
@@ -448,6 +449,48 @@ objects_elsewhere_and_other_kinds_of_items_are_refused(void **state)
 	kr_private_close(&it.git);
 }
 
+/* As a worker on macOS can lock each of them, and what is to be in their place is written by a rename. */
+static void
+lock_all(struct item *it)
+{
+	static const char *const names[] = { "r/.git/refs/heads/kraft/it", "r/.git/refs/heads/kraft/it.lock", "r/.git/logs/refs/heads/kraft/it" };
+	static const char *const own[] = { "HEAD", "index", "index.lock", "." };
+
+	locked_count = 0;
+	sh(it->p, "cd r/.git && rm -f worktrees/wt/HEAD && mkfifo worktrees/wt/HEAD && echo ref: refs/heads/main >refs/heads/kraft/it &&"
+			  " : >refs/heads/kraft/it.lock && : >worktrees/wt/index.lock");
+	for (size_t i = 0; i < KR_COUNT(names); i++)
+		lock_file(below(it->p, names[i]));
+	for (size_t i = 0; i < KR_COUNT(own); i++)
+		lock_file(kr_arena_printf(&it->p->arena, "%s/%s", it->git_dir, own[i]));
+}
+
+static void
+mac_08_what_a_worker_locked_is_put_back_too(void **state)
+{
+	struct place *p = *state;
+	struct item it = item_of(p, REPO);
+	struct kr_publish done = { 0 };
+	struct kr_error err = { 0 };
+	const char *start = commit_of(p, "main");
+
+	lock_all(&it);
+	unlocks = false;
+	assert_int_equal(try_take(&it, true, &done, &err), -1); /* the control: nobody unlocks */
+	unlocks = true;
+	done = take(&it, 1);
+	assert_int_equal(done.what, KR_PUBLISHED_PUT_BACK);
+	assert_string_equal(commit_of(p, "kraft/it"), start);
+	sh(p, "test ! -e r/.git/worktrees/wt/index.lock && test ! -e r/.git/refs/heads/kraft/it.lock && test \"$(git -C wt symbolic-ref HEAD)\" ="
+		  " refs/heads/kraft/it");
+	check_repository(p);
+	lock_all(&it);
+	make(&it, start, true);
+	assert_string_equal(commit_of(p, "kraft/it"), start);
+	assert_int_equal(locked_count, 0);
+	kr_private_close(&it.git);
+}
+
 int
 main(void)
 {
@@ -465,6 +508,7 @@ main(void)
 		place_test(a_branch_that_somebody_else_has_checked_out_is_not_worked_on),
 		place_test(ref_04_what_stands_in_the_way_is_found_in_the_worktree),
 		place_test(ctr_12_refs_that_are_no_files_are_refused_by_name),
+		place_test(mac_08_what_a_worker_locked_is_put_back_too),
 		place_test(objects_elsewhere_and_other_kinds_of_items_are_refused),
 	};
 
