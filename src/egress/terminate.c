@@ -1,10 +1,13 @@
 #include "egress/terminate.h"
 
-#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <strings.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -348,6 +351,7 @@ kr_terminate_begin(struct kr_connection *connection, const struct kr_tls_host *b
 	struct iovec part = { (char *)(uintptr_t)established, sizeof(established) - 1 };
 	struct kr_terminator *t = connection->egress->terminator;
 	struct kr_intake *intake = &connection->client.intake;
+	const int on = 1;
 	struct kr_tls *tls;
 
 	if (intake->n > intake->scan.at) {
@@ -363,6 +367,8 @@ kr_terminate_begin(struct kr_connection *connection, const struct kr_tls_host *b
 	connection->bound = bound;
 	connection->stage = KR_STAGE_HANDSHAKE;
 	kr_connection_set_deadline(connection, KR_HEAD_MS);
+	/* Else the last word of TLS waits for the client to acknowledge the answer before it; only slower without, or no TCP at all. */
+	(void)setsockopt(connection->client.watch.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (kr_side_send(&connection->client, &part, 1)) {
 		connection->client.tls = tls;
 		return;
