@@ -53,6 +53,10 @@ def answer(request):
             body = f.read()
             return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
         return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    elif words[0] == "ranges":  # the secret, whole or in the part that is asked for
+        secret, found = request.get("x-api-key").encode(), re.match(r"bytes=(\d+)-(\d+)$", request.get("range") or "")
+        body = secret[int(found.group(1)):int(found.group(2)) + 1] if found else secret
+        return b"HTTP/1.1 %s X\r\nContent-Length: %d\r\n\r\n" % (b"206" if found else b"200", len(body)) + body
     elif words[0] == "says":  # bytes of the test's own choice, in pieces
         for piece in SAYS:
             request.conn.send(piece)
@@ -462,6 +466,20 @@ def _(t):
     with Tls(rules=[r[:7] + ("another-value-of-the-secret",) for r in RULES]) as way:
         data, end = said(way, ok % len(REAL) + REAL.encode())
         t.control(data.endswith(REAL.encode()), "what is no secret comes through", data, end)
+
+
+@wall("CRED-08", "a host that echoes is not asked for the secret in parts")
+def _(t):
+    with Tls() as way:
+        found = b""
+        for i in range(0, len(REAL), 8):
+            data, end = way.exchange(request("/ranges", fields=["Range: bytes=%d-%d" % (i, i + 7), "If-Range: x"], close=True))
+            found += data.partition(b"\r\n\r\n")[2]
+            t.attack(end == "cut" and lab.requests[-1].all("range") == [] and lab.requests[-1].all("if-range") == [], "the whole is asked for, and cut", data, end)
+        t.attack(found == b"", "nothing of it came", found)
+        works(t, way)
+        part, _ = way.exchange(request("/ranges", OTHER, fields=["Range: bytes=0-7"], close=True), OTHER, context=way.context(ca=lab.ca))
+        t.control(status_of(part) == 206 and part.endswith(SENTINEL[:8].encode()), "a host without a rule is asked for parts", part)
 
 
 @wall("CRED-10 CRED-11", "one identity reaches the host, and no other host")

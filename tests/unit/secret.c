@@ -144,6 +144,14 @@ CRED_10_no_other_credential_goes_on(void **state)
 }
 
 static void
+CRED_08_an_answer_is_asked_for_whole_and_unpacked(void **state)
+{
+	(void)state;
+	expect_written("GET / HTTP/1.1\r\n" HOST KEY "Range: bytes=0-9\r\nif-range: x\r\nACCEPT-ENCODING: br\r\nRangefinder: a\r\n" END,
+		"GET / HTTP/1.1\r\nHost: api.example\r\nRangefinder: a\r\nx-api-key: " REAL "\r\n\r\n");
+}
+
+static void
 CRED_14_the_words_name_the_variable_and_no_value(void **state)
 {
 	char words[KR_SECRET_WORDS];
@@ -383,6 +391,7 @@ main(void)
 		cmocka_unit_test(CRED_09_a_sentinel_elsewhere_is_refused),
 		cmocka_unit_test(SEN_01_the_secret_is_in_the_sentinels_place),
 		cmocka_unit_test(CRED_10_no_other_credential_goes_on),
+		cmocka_unit_test(CRED_08_an_answer_is_asked_for_whole_and_unpacked),
 		cmocka_unit_test(CRED_14_the_words_name_the_variable_and_no_value),
 		cmocka_unit_test(CRED_08_each_spelling_is_found_in_any_pieces),
 		cmocka_unit_test(CRED_08_whatever_the_pieces_the_same_goes_out),
