@@ -640,8 +640,8 @@ refuse_told(struct kr_broker *b, const struct kr_managed_rule *rule, const struc
 	if (frame->bytes > KR_TOLD_HEAD)
 		kr_secret_words(frame->bytes - KR_TOLD_HEAD, rule, verdict.reason);
 	else
-		snprintf(verdict.reason, sizeof(verdict.reason), "%s%s%s%s", kr_told_words(frame->bytes), frame->host[0] ? ": '" : "", frame->host,
-			frame->host[0] ? "'" : "");
+		snprintf(verdict.reason, sizeof(verdict.reason), "%s%s%s%s", kr_told_words(frame->bytes),
+			frame->host[0] ? ": '" : "", frame->host, frame->host[0] ? "'" : "");
 	tell_once(b, what, &verdict, NULL);
 }
 

@@ -832,7 +832,8 @@ static void
 note_waiting(struct kr_connection *connection)
 {
 	bool client = connection->client.watch.events & KR_POLL_IN && has_read(connection);
-	bool server = connection->server.watch.fd >= 0 && connection->server.watch.events & KR_POLL_IN && kr_tls_waits(&connection->server);
+	bool server = connection->server.watch.fd >= 0 && connection->server.watch.events & KR_POLL_IN &&
+				  kr_tls_waits(&connection->server);
 
 	if ((!client && !server) || connection->waits || connection->stage == KR_STAGE_DEAD)
 		return;

@@ -6,6 +6,7 @@
  *     kraft-egress -> kraft   struct kr_ask       may this session reach host:port; and if so, give me the socket
  *                                                 or, with KR_ASK_CALL: the worker calls kraft; a struct kr_call follows
  *                                                 or, with KR_ASK_STRANGERS: so many did not know the token, no answer
+ *                                                 or, with KR_ASK_TOLD: what became of a host whose secrets are managed, no answer
  *     kraft -> kraft-egress   struct kr_answer    one for each ask, in any order; with KR_ANSWER_CALL a body follows
  *
  * Before all of that, to one that listens on loopback (egress/token.h): the KR_EGRESS_TOKEN digits of the token.

@@ -210,8 +210,8 @@ kr_egress_open(const struct kr_egress_want *want, struct kr_egress **out, struct
 	struct kr_egress *e = kr_xcalloc(1, sizeof(*e));
 
 	*e = (struct kr_egress){ .want = *want, .channel = -1 };
-	if ((want->is_on_loopback ? open_door(e, err) : listen_on_channel(e, err)) < 0 || kr_broker_new(&want->broker, &e->broker, err) < 0 ||
-		(want->managed && make_authority(e, err) < 0)) {
+	if ((want->is_on_loopback ? open_door(e, err) : listen_on_channel(e, err)) < 0 ||
+		kr_broker_new(&want->broker, &e->broker, err) < 0 || (want->managed && make_authority(e, err) < 0)) {
 		kr_egress_end(e);
 		return -1;
 	}

@@ -131,7 +131,10 @@ write_head(struct kr_connection *connection, const struct kr_http_begin *begin, 
 		kr_terminate_write(connection, &begin->head, out);
 	else
 		kr_request_write(
-			&(struct kr_request_write){ .head = &begin->head, .to = &begin->to, .upstream = begin->upstream, .authorization = begin->authorization },
+			&(struct kr_request_write){ .head = &begin->head,
+				.to = &begin->to,
+				.upstream = begin->upstream,
+				.authorization = begin->authorization },
 			out);
 }
 
@@ -281,7 +284,9 @@ send_watched(struct kr_connection *connection, struct iovec head, struct iovec b
 	if (*found < 0)
 		kr_echo_keep(watch, body.iov_base, n, before, now);
 	body.iov_len = now;
-	return good && send_framed(&connection->client, before ? (struct iovec){ 0 } : head, body, http->down, *found < 0 ? state : KR_BODY_MORE);
+	if (before)
+		head = (struct iovec){ 0 };
+	return good && send_framed(&connection->client, head, body, http->down, *found < 0 ? state : KR_BODY_MORE);
 }
 
 /* bytes: of the body, and maybe more. */
@@ -314,7 +319,8 @@ end_body(struct kr_connection *connection)
 	struct kr_http *http = connection->http;
 	struct iovec held = { http->watch.held, http->watch.held_n };
 
-	if (kr_body_finish(&http->response) == KR_BODY_DONE && send_framed(&connection->client, (struct iovec){ 0 }, held, http->down, KR_BODY_DONE))
+	if (kr_body_finish(&http->response) == KR_BODY_DONE &&
+		send_framed(&connection->client, (struct iovec){ 0 }, held, http->down, KR_BODY_DONE))
 		end_response(connection);
 	else
 		kr_connection_end(connection, true);

@@ -1,11 +1,10 @@
 /*
- * kraft-egress, and kraft-egress-tls, which has TLS in it beside (terminate.h): parses what a worker writes, and has no power (egress/confine.h). Started by kraft with
- * nothing but
+ * kraft-egress, and kraft-egress-tls, which has TLS in it beside (terminate.h): parses what a worker writes, and has no power
+ * (egress/confine.h). Started by kraft with nothing but
  *
  *     fd 3   the control socket to kraft (egress/control.h)
  *     fd 4   the listener of the channel socket (egress/channel.h), or one on 127.0.0.1 of the host itself: what it is decides;
  *            then the token that has to be said to it (egress/token.h) is the first on the control socket
- *
  *     fd 5   kraft-egress-tls: memory with the rules and secrets of the session (egress/managed.h)
  *
  * Ends with status 0 when kraft ends the conversation; with KR_EXIT_CONFINE + the step when it could not give

@@ -133,7 +133,8 @@ kr_managed_check(const struct kr_managed *managed, struct kr_error *err)
 	size_t which;
 
 	if (!managed->rule_count || managed->rule_count > KR_MANAGED_RULES)
-		return kr_fail(err, KR_E_LIMIT, "a session has from 1 to %d managed credentials, not %zu", KR_MANAGED_RULES, managed->rule_count);
+		return kr_fail(err, KR_E_LIMIT, "a session has from 1 to %d managed credentials, not %zu", KR_MANAGED_RULES,
+			managed->rule_count);
 	wrong = wrong_with_all(managed, &which);
 	if (wrong)
 		return kr_fail(err, KR_E_CONFIG, "the credential '%s' cannot be managed: %s",

@@ -263,7 +263,8 @@ kr_secret_words(unsigned reason, const struct kr_managed_rule *rule, char out[KR
 /* Headers that are known to carry a credential; whatever the worker has of its own in them is not sent. What asks
  * for an answer that could not be looked through for what must not come back (echo.h) is dropped too: packed, or in parts. */
 static const char *const dropped[] = { "authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey",
-	"x-goog-api-key", "x-goog-iam-authorization-token", "x-auth-token", "x-access-token", "x-auth-key", "x-api-token", "private-token",
+	"x-goog-api-key", "x-goog-iam-authorization-token", "x-auth-token", "x-access-token", "x-auth-key", "x-api-token",
+	"private-token",
 	"job-token", "deploy-token", "x-gitlab-token", "x-amz-security-token", "x-ms-authorization-auxiliary", "x-vault-token",
 	"accept-encoding", "range", "if-range" };
 
