@@ -7,8 +7,9 @@ from egresslive import *
 import base64
 
 from claudelive import CERT, HOST as MODEL_HOST, KEY, START
-from containerlive import each
+from containerlive import Box, each
 from model_claude import Model, Step, text, tool
+from worklive import GATE, node, task
 
 HOST, OTHER = "api.tls.example", "plain.tls.example"
 SEEN = []
@@ -212,6 +213,24 @@ def _(t, runtime):
     home.extra_env = {"KEY_OUTSIDE": real, "KRAFT_EGRESS_TLS": "/nonexistent/kraft-egress-tls"}
     absent = home.sh("echo ran")
     t.works(absent.code == 125 and "ran" not in absent.out and "kraft-egress-tls" in absent.err, "without its program there is no launch", absent)
+
+
+@each(promise, "SEN-01 CRED-14", "an item's task has its secret put in, and without a value it stops as a configuration error")
+def _(t, runtime):
+    real = secret()
+    home = Box(runtime, sandbox={"network": {"runtime": {"allow": [HOST]}}, "credentials": [RULE]})
+    write(home.config_dir + "/sandbox.yaml", json.dumps({"cli": runtime.cli, "ca_bundle": lab.ca}), 0o600)
+    home.policy(auto_escalate_stuck=False)
+    home.extra_env = {"KEY_OUTSIDE": real}
+    chain = home.chain("s", node("checks", task("it", "sh -c '%s'" % (CURL % (HOST, "item")))), GATE)
+    item = home.create("With it", "--chain", chain)
+    home.kraft("item", "start", item)
+    t.works(home.status(item)[2] == "gate" and [r.all("x-api-key") for r in SEEN if r.target == "/item"][-1:] == [["key " + real]], "it goes on to its gate", home.show(item))
+    home.extra_env = {}
+    item = home.create("Without", "--chain", chain)
+    home.kraft("item", "start", item)
+    t.works(home.status(item)[2] == "config" and "KEY_OUTSIDE" in home.show(item)["reason"], "it stops, and says what to set", home.show(item))
+    t.works(files_with(real, home.root) == [], "no file has it", files_with(real, home.root))
 
 
 if __name__ == "__main__":
