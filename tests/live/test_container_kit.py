@@ -38,6 +38,7 @@ class Registry:
         atexit.register(self.end)
         if not wait_for(self.answers, 20, 0.1):
             raise Failed("the registry does not answer")
+        self.runtime = runtime
         self.client = client_of(runtime, self.folder)
         self.name = "%s/kit-%s" % (self.address, uuid.uuid4().hex[:8])
         self.layers = self.parts(runtime, image)
@@ -52,6 +53,10 @@ class Registry:
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+        _, out, _ = self.runtime.call("images", "--digests", "--format", "{{.Repository}}@{{.Digest}}", ok=False)
+        mine = sorted({line for line in out.split() if line.startswith(self.name + "@")})
+        if mine:
+            self.runtime.call("rmi", "--force", *mine, ok=False)
 
     def ask(self, method, path, body=None, kind="application/octet-stream"):
         connection = http.client.HTTPConnection(self.address, timeout=60)
