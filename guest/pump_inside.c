@@ -78,27 +78,6 @@ give_streams(struct kg_pump *pump, int talk)
 
 /* ---- what comes with a descriptor ---- */
 
-/* As read(2); *fd is the descriptor that came along, or -1. */
-static ssize_t
-receive(int from, char *out, size_t most, int *fd)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec part = { out, most };
-	struct msghdr head = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)
-	};
-	ssize_t n = recvmsg(from, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *first = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
-
-	*fd = -1;
-	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(first), sizeof(*fd));
-	return n;
-}
-
 static void
 set_size(void)
 {
@@ -116,7 +95,7 @@ static ssize_t
 read_talk(struct kg_pump *pump, int fd, char *out, size_t most)
 {
 	int master;
-	ssize_t n = receive(fd, out, most, &master);
+	ssize_t n = kg_receive(fd, out, most, &master, 1);
 
 	if (master >= 0 && kg_pump_unblock(master)) {
 		kg_pump_attach(pump, KG_STREAM_TERMINAL, master, false);
@@ -132,7 +111,7 @@ take_listener(void)
 {
 	char word;
 
-	if (receive(inside.route, &word, 1, &inside.listener) == 1 && word == KG_HAND_OVER && inside.listener >= 0) {
+	if (kg_receive(inside.route, &word, 1, &inside.listener, 1) == 1 && word == KG_HAND_OVER && inside.listener >= 0) {
 		inside.pump.mux.route_due = true;
 		return;
 	}

@@ -152,29 +152,6 @@ take_channel(int fd, int failed)
 	own.pump.mux.route_due = true;
 }
 
-/* As recvmsg(2), with one descriptor at most for each place of fds; -1 where none came. */
-static ssize_t
-receive(int from, void *out, size_t most, int *fds, size_t count)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(KG_DESCRIPTORS * sizeof(int))];
-	} control;
-	struct iovec part = { out, most };
-	struct msghdr head = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)
-	};
-	ssize_t n = recvmsg(from, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *first = n > 0 ? CMSG_FIRSTHDR(&head) : NULL;
-	size_t came = 0;
-
-	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS)
-		came = (first->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	for (size_t i = 0; i < count; i++)
-		fds[i] = i < came ? ((const int *)CMSG_DATA(first))[i] : -1;
-	return n;
-}
-
 static void
 take_answer(void)
 {
@@ -182,7 +159,7 @@ take_answer(void)
 	int fd;
 
 	/* The parent is gone, or answers otherwise than it should: nothing to be done. */
-	if (receive(own.helper, &answer, sizeof(answer), &fd, 1) != (ssize_t)sizeof(answer))
+	if (kg_receive(own.helper, &answer, sizeof(answer), &fd, 1) != (ssize_t)sizeof(answer))
 		_exit(KG_EXIT_REFUSED);
 	own.asked = false;
 	if (answer.type == KG_WISH_LAUNCHER)
@@ -208,7 +185,7 @@ take_streams(int talk)
 {
 	struct kg_message message;
 	int fds[KG_DESCRIPTORS];
-	ssize_t n = receive(talk, &message, sizeof(message), fds, KG_COUNT(fds));
+	ssize_t n = kg_receive(talk, &message, sizeof(message), fds, KG_COUNT(fds));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;

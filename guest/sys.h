@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "guest/protocol.h"
 
@@ -102,6 +103,8 @@ int kg_exec(const char *file, char **argv, char **variables);
 /* Bytes, few enough to go in one piece, with descriptors. Flags as for sendmsg. 0 or errno. */
 enum { KG_DESCRIPTORS = 3 }; /* at most */
 int kg_send_bytes(int fd, const void *bytes, size_t n, const int *descriptors, size_t count, int flags);
+/* As recvmsg(2), without waiting: a descriptor, close-on-exec, or -1 in each place of fds; what came beyond them is closed. (Linux.) */
+ssize_t kg_receive(int fd, void *out, size_t most, int *fds, size_t count);
 /* With a descriptor or -1. */
 int kg_send(int fd, const struct kg_message *message, int descriptor, int flags);
 

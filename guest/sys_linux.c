@@ -76,3 +76,34 @@ kg_open_slave(int master, int flags)
 		return -1;
 	return ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC | flags);
 }
+
+ssize_t
+kg_receive(int fd, void *out, size_t most, int *fds, size_t count)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(KG_DESCRIPTORS * sizeof(int))];
+	} control;
+	struct iovec part = { out, most };
+	struct msghdr head = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)
+	};
+	ssize_t n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *first = n >= 0 ? CMSG_FIRSTHDR(&head) : NULL;
+	size_t came = 0;
+
+	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS)
+		came = (first->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	for (size_t i = 0; i < count; i++)
+		fds[i] = -1;
+	for (size_t i = 0; i < came; i++) {
+		int one;
+
+		memcpy(&one, CMSG_DATA(first) + i * sizeof(one), sizeof(one));
+		if (i < count)
+			fds[i] = one;
+		else
+			close(one);
+	}
+	return n;
+}
