@@ -32,7 +32,6 @@ EXPECTED = [
     *ids("CTR", *range(1, 15)),
     *ids("LIM", 1, 2),
     *ids("SEN", 1, 2, 3, 4),
-    *ids("SEN", 1, 2, 4),
     *ids("MAC", *range(1, 14)),
 ]
 
