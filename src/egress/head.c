@@ -547,6 +547,8 @@ kr_status_reason(unsigned status)
 		return "Expectation Failed";
 	case 422:
 		return "Unprocessable Content";
+	case 426:
+		return "Upgrade Required";
 	case 429:
 		return "Too Many Requests";
 	case 500:

@@ -258,6 +258,21 @@ kr_secret_words(unsigned reason, const struct kr_managed_rule *rule, char out[KR
 			reasons[reason].of == SOURCE ? rule->source : rule->variable, at + 2);
 }
 
+bool
+kr_secret_is_websocket(const struct kr_head *head)
+{
+	static const char name[] = "websocket";
+
+	for (size_t i = 0; i < head->n; i++) {
+		const struct kr_bytes value = head->fields[i].value;
+
+		for (size_t at = 0; is_named(&head->fields[i], "upgrade") && at + sizeof(name) - 1 <= value.n; at++)
+			if (strncasecmp(value.at + at, name, sizeof(name) - 1) == 0)
+				return true;
+	}
+	return false;
+}
+
 /* ---- written anew ---- */
 
 /* Headers that are known to carry a credential; whatever the worker has of its own in them is not sent. What asks

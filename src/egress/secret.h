@@ -45,6 +45,9 @@ enum { KR_SECRET_WORDS = 512 };
 /* One line; "" for what is no reason. */
 void kr_secret_words(unsigned reason, const struct kr_managed_rule *rule, char out[KR_SECRET_WORDS]);
 
+/* Whether it asks to go on as a WebSocket, whose messages nobody could look through. */
+bool kr_secret_is_websocket(const struct kr_head *head);
+
 /* The head of a request that is good, in origin form, on a connection that goes on. `authority`: of its Host. The caller wipes what
  * it is written into. */
 void kr_secret_write(const struct kr_secret_host *host, const struct kr_head *head, const char *authority, struct kr_buf *out);

@@ -523,6 +523,11 @@ kr_terminate_judge(struct kr_connection *connection, const struct kr_head *head)
 	enum kr_secret_reason reason = kr_secret_judge(&host, head, &rule);
 	char words[KR_SECRET_WORDS];
 
+	/* What clients of the field take for "do it without": one that was sent on without its Upgrade is tried again and again. */
+	if (reason == KR_SECRET_GOOD && kr_secret_is_websocket(head)) {
+		kr_connection_refuse(connection, 426, "a WebSocket cannot be looked through for the secret: ask without one");
+		return false;
+	}
 	if (reason == KR_SECRET_GOOD)
 		return true;
 	tell(connection, rule, KR_TOLD_HEAD + (unsigned)reason, "");

@@ -43,9 +43,11 @@ class Desk(AgentOffice):
         bin = "%s/%s/node_modules/.bin" % (AGENTS, which)
         if not os.access(bin + "/claude", os.X_OK):
             raise Skipped("there is no '%s/claude': ./check --agents installs it" % bin)
-        if RUNTIME:
+        sandbox = {"network": {"runtime": {"allow": list(runtime), "deny": list(deny)}}}
+        if RUNTIME:  # there its key stays outside, and it works with a sentinel (SEN-01): the model takes the key itself only
             entry["image"] = runtimelive.image("agents")
-        super().__init__(sandbox={"network": {"runtime": {"allow": list(runtime), "deny": list(deny)}}}, **entry)
+            sandbox["credentials"] = [{"env": "ANTHROPIC_API_KEY"}]
+        super().__init__(sandbox=sandbox, **entry)
         self.extra_env = {"PATH": bin + ":/usr/bin:/bin", "ANTHROPIC_API_KEY": token, "SSL_CERT_FILE": lab.ca, "NODE_EXTRA_CA_CERTS": lab.ca}
         if layer is not None:
             self.policy(defaults=layer)

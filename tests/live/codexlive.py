@@ -55,10 +55,13 @@ class Desk(AgentOffice):
 
     def __init__(self, *steps, layer=None, runtime=(), deny=(), model=PLAIN, wrap=None, env=None, ask=False, **entry):
         program = native()
-        entry.setdefault("env_passthrough", ["CODEX_API_KEY"])
-        if RUNTIME:
+        sandbox = {"network": {"runtime": {"allow": list(runtime), "deny": list(deny)}}}
+        if RUNTIME:  # there its key stays outside, and it works with a sentinel (SEN-01): the model takes the key itself only
             entry["image"] = runtimelive.image("agents")
-        super().__init__(sandbox={"network": {"runtime": {"allow": list(runtime), "deny": list(deny)}}},
+            sandbox["credentials"] = [{"env": "CODEX_API_KEY"}]
+        else:
+            entry.setdefault("env_passthrough", ["CODEX_API_KEY"])
+        super().__init__(sandbox=sandbox,
                          expose=entry.pop("expose", []) + [PACKAGE], **entry)
         self.bin = os.path.dirname(program)
         if wrap:

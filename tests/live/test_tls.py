@@ -625,6 +625,11 @@ def _(t):
         t.works(data.endswith(b"until the end") and end == "cut", "one that is cut off looks cut off", data, end)
         data, end = way.exchange(request("/switch"))
         t.works(status_of(data) == 502 and end == "eof", "101 is not passed", data[:200])
+        requests = len(lab.requests)
+        data, end = way.exchange(request("/chat", fields=["Connection: Upgrade", "Upgrade: WebSocket"]))
+        t.works(status_of(data) == 426 and end == "eof" and len(lab.requests) == requests, "a WebSocket is refused before it is asked for", data[:200])
+        data, _ = way.exchange(request("/chat", fields=["Connection: Upgrade, close", "Upgrade: h2c"]))
+        t.control(status_of(data) == 200, "the same without", data[:200])
         data, end = way.exchange(request("/n/1") + request("/n/2", sentinel="wrong-wrong-wrong-wrong-wrong"))
         t.works(data.count(b"HTTP/1.1 200") == 1 and data.count(b"HTTP/1.1 403") == 1 and end == "eof", "each request of a pipeline is judged", data)
         with way.tls() as s:

@@ -172,6 +172,30 @@ CRED_14_the_words_name_the_variable_and_no_value(void **state)
 
 /* ---- answers ---- */
 
+static void
+a_websocket_is_known_by_its_upgrade(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_one;
+	} cases[] = {
+		{ "GET / HTTP/1.1\r\n" HOST KEY "Connection: Upgrade\r\nUpgrade: websocket\r\n" END, true },
+		{ "GET / HTTP/1.1\r\n" HOST KEY "upgrade: h2c, WebSocket\r\n" END, true },
+		{ "GET / HTTP/1.1\r\n" HOST KEY "Upgrade: h2c\r\n" END, false },
+		{ "GET / HTTP/1.1\r\n" HOST KEY "Upgrade: websocke\r\n" END, false },
+		{ "GET / HTTP/1.1\r\n" HOST KEY "X-Upgrade: websocket\r\n" END, false },
+	};
+	static struct kr_head head;
+	const struct kr_managed_rule *rule;
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		assert_int_equal(judge(&host, cases[i].text, &rule, &head), KR_SECRET_GOOD);
+		if (kr_secret_is_websocket(&head) != cases[i].is_one)
+			fail_msg("%zu: %s", i, cases[i].text);
+	}
+}
+
 static unsigned seed = 1;
 
 static unsigned
@@ -397,6 +421,7 @@ main(void)
 		cmocka_unit_test(CRED_08_whatever_the_pieces_the_same_goes_out),
 		cmocka_unit_test(no_values_find_nothing),
 		cmocka_unit_test(SEN_03_rules_are_handed_over_whole),
+		cmocka_unit_test(a_websocket_is_known_by_its_upgrade),
 		cmocka_unit_test(what_cannot_be_managed_is_refused_by_its_name),
 	};
 
