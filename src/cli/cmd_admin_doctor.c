@@ -46,19 +46,17 @@ kr_doctor_add(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	add(d, (struct kr_doctor_row){ name, verdict, kr_arena_dup(d->arena, text), fix });
+	add(d, (struct kr_doctor_row){ name, verdict, kr_arena_dup(d->arena, text), kr_arena_dup(d->arena, fix) });
 }
 
 void
 kr_doctor_add_error(struct kr_doctor *d, const char *name, const struct kr_error *err)
 {
-	const char *fix = kr_arena_dup(d->arena, err->hint);
-
 	if (err->place.line)
-		kr_doctor_add(d, name, KR_VERDICT_FAIL, fix, "%s:%u:%u: %s", err->place.path, err->place.line,
+		kr_doctor_add(d, name, KR_VERDICT_FAIL, err->hint, "%s:%u:%u: %s", err->place.path, err->place.line,
 			err->place.column, err->message);
 	else
-		kr_doctor_add(d, name, KR_VERDICT_FAIL, fix, "%s", err->message);
+		kr_doctor_add(d, name, KR_VERDICT_FAIL, err->hint, "%s", err->message);
 }
 
 /* ---- output ---- */

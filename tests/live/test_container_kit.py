@@ -34,13 +34,12 @@ class Registry:
         self.address = address or "127.0.0.1:%d" % free_port()
         config = write(self.folder + "/config.yml", json.dumps({"version": 0.1, "storage": {"filesystem": {"rootdirectory": self.folder + "/data"}}, "http": {"addr": self.address}, "log": {"level": "error"}}))
         self.conf = write(self.folder + "/registries.conf", '[[registry]]\nlocation = "%s"\ninsecure = true\n' % self.address)
+        self.runtime, self.name = runtime, "%s/kit-%s" % (self.address, uuid.uuid4().hex[:8])
         self.process = subprocess.Popen(["/usr/bin/docker-registry", "serve", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         atexit.register(self.end)
         if not wait_for(self.answers, 20, 0.1):
             raise Failed("the registry does not answer")
-        self.runtime = runtime
         self.client = client_of(runtime, self.folder)
-        self.name = "%s/kit-%s" % (self.address, uuid.uuid4().hex[:8])
         self.layers = self.parts(runtime, image)
 
     def answers(self):
