@@ -6,7 +6,7 @@
 
 #include "base/portable.h"
 
-enum { SPELLINGS = 14, SPELLING_MAX = KR_ECHO_HELD, BYTES = 256 };
+enum { SPELLINGS = 15, SPELLING_MAX = KR_ECHO_HELD, BYTES = 256 };
 
 struct state {
 	uint32_t next[BYTES];
@@ -51,11 +51,12 @@ spell_hex(struct spelling *out, const char *value, size_t n, const char *digits,
 	}
 }
 
+/* Most writers escape what has to be, some '/' as well. */
 static void
-spell_json(struct spelling *out, const char *value, size_t n)
+spell_json(struct spelling *out, const char *value, size_t n, const char *escaped)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (strchr("/\"\\", value[i]))
+		if (strchr(escaped, value[i]))
 			out->bytes[out->n++] = '\\';
 		out->bytes[out->n++] = (unsigned char)value[i];
 	}
@@ -92,7 +93,8 @@ spell(const char *value, struct spelling out[SPELLINGS])
 	out[k++].n = n;
 	if (n < KR_ECHO_LEAST)
 		return k;
-	spell_json(&out[k++], value, n);
+	spell_json(&out[k++], value, n, "\"\\");
+	spell_json(&out[k++], value, n, "\"\\/");
 	spell_hex(&out[k++], value, n, upper, "%", false);
 	spell_hex(&out[k++], value, n, lower, "%", false);
 	spell_hex(&out[k++], value, n, upper, "%", true);

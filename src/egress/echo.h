@@ -1,8 +1,8 @@
 /*
  * The watch over what a host answers: whether a secret comes back (CRED-08). Pure, but for memory at the beginning.
  *
- * Sought are the first KR_ECHO_SOUGHT bytes of each secret, in these spellings: as it is; with '/' and '"' escaped as JSON does;
- * percent-encoded as URLs and forms do (all but letters, digits and "-._~", and all of them, hexadecimal digits of either case);
+ * Sought are the first KR_ECHO_SOUGHT bytes of each secret, in these spellings: as it is; with '"' and '\' escaped as JSON does, '/'
+ * as well or not; percent-encoded as URLs and forms do (all but letters, digits and "-._~", and all of them, hexadecimal digits of either case);
  * base64 in its three places, in both alphabets; hexadecimal. One automaton reads each byte once. A secret that is packed, split,
  * mixed with other bytes or spelled in another way is not found; one shorter than KR_ECHO_LEAST bytes is sought as it is only, since
  * the rest would be found where it is not.
@@ -15,7 +15,7 @@
 #include "base/base.h"
 
 enum {
-	KR_ECHO_SOUGHT = 32, /* of a secret: enough for there to be no other */
+	KR_ECHO_SOUGHT = 32, /* of a secret; another one that begins so, as web tokens do with their header, is cut off too */
 	KR_ECHO_LEAST = 8,
 	KR_ECHO_HELD = 3 * KR_ECHO_SOUGHT, /* the longest spelling, and so the most that is held back */
 };

@@ -344,6 +344,15 @@ is_echo(struct kr_connection *connection, const struct kr_buf *head)
 	return found >= 0;
 }
 
+/* None was asked for (secret.c). */
+static bool
+is_part(const struct kr_head *head)
+{
+	size_t n;
+
+	return head->status == 206 || kr_head_find(head, "content-range", &n);
+}
+
 /* A packed body cannot be looked through, and none was asked for. */
 static bool
 is_packed(const struct kr_head *head)
@@ -375,6 +384,10 @@ begin_response(struct kr_connection *connection, const struct kr_head *head)
 		return;
 	if (http->echo && body && is_packed(head)) {
 		refuse_response(connection, "the host packed its answer (Content-Encoding), so it cannot be looked through for the secret");
+		return;
+	}
+	if (http->echo && body && is_part(head)) {
+		refuse_response(connection, "the host answered with a part, which it was not asked for: in parts a secret could come back unseen");
 		return;
 	}
 	if (!body)

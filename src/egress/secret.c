@@ -4,10 +4,22 @@
 
 /* ---- comparing ---- */
 
+static char
+spelled(char c)
+{
+	return (char)(c == '_' ? '-' : c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
+
+/* Behind a gateway of CGI's kind '_' and '-' are the same in a name, so here they are too: two spellings would be two identities. */
 static bool
 is_named(const struct kr_field *field, const char *name)
 {
-	return field->name.n == strlen(name) && strncasecmp(field->name.at, name, field->name.n) == 0;
+	if (field->name.n != strlen(name))
+		return false;
+	for (size_t i = 0; i < field->name.n; i++)
+		if (spelled(field->name.at[i]) != spelled(name[i]))
+			return false;
+	return true;
 }
 
 /* In a time that does not tell how much of it was right. */
@@ -170,7 +182,7 @@ find_elsewhere(const struct kr_secret_host *host, const struct kr_head *head)
 static bool
 is_path(const struct kr_head *head)
 {
-	return head->method != KR_METHOD_CONNECT &&
+	return head->method != KR_METHOD_CONNECT && !memchr(head->target.at, '#', head->target.n) &&
 		   (head->target.at[0] == '/' || (head->method == KR_METHOD_OPTIONS && head->target.n == 1 && head->target.at[0] == '*'));
 }
 
@@ -279,9 +291,8 @@ kr_secret_is_websocket(const struct kr_head *head)
  * for an answer that could not be looked through for what must not come back (echo.h) is dropped too: packed, or in parts. */
 static const char *const dropped[] = { "authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey",
 	"x-goog-api-key", "x-goog-iam-authorization-token", "x-auth-token", "x-access-token", "x-auth-key", "x-api-token",
-	"private-token",
-	"job-token", "deploy-token", "x-gitlab-token", "x-amz-security-token", "x-ms-authorization-auxiliary", "x-vault-token",
-	"accept-encoding", "range", "if-range" };
+	"private-token", "job-token", "deploy-token", "x-gitlab-token", "x-amz-security-token", "x-ms-authorization-auxiliary", "x-vault-token",
+	"accept-encoding", "range", "request-range", "if-range" };
 
 static bool
 is_dropped(const void *context, const struct kr_field *field)

@@ -453,6 +453,11 @@ def _(t):
         t.attack(status_of(data) == 502, "in the status line", data)
         data, end = said(way, b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc")
         t.attack(status_of(data) == 502 and b"abc" not in data, "a packed answer, which nobody asked for", data)
+        for head in (b"206 Partial Content\r\nContent-Range: bytes 0-2/9", b"206 Partial Content", b"200 OK\r\nContent-Range: bytes 0-2/9"):
+            data, end = said(way, b"HTTP/1.1 " + head + b"\r\nContent-Length: 3\r\n\r\nabc")
+            t.attack(status_of(data) == 502 and b"abc" not in data, "a part, which nobody asked for", head, data)
+        data, end = said(way, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")
+        t.control(data.endswith(b"abc"), "the same whole", data)
         t.attack(way.tells("echoed %s API_KEY" % BOUND) and not any(REAL in line for line in way.said), "kraft is told", way.said)
         data, end = way.exchange(request("/echo", fields=["X-Of-Mine: a", "Accept-Encoding: gzip"]))
         t.attack(end == "cut" and REAL.encode()[:8] not in data, "a host that echoes the request", data, end)

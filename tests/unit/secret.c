@@ -68,6 +68,8 @@ SEN_02_a_request_carries_exactly_the_sentinel(void **state)
 		{ "GET / HTTP/1.1\r\n" HOST "X-Api-Key:\r\n" END, KR_SECRET_WRONG },
 		{ "GET / HTTP/1.1\r\n" HOST "X-Api-Key: " SENTINEL_B "\r\n" END, KR_SECRET_WRONG },
 		{ "GET / HTTP/1.1\r\n" HOST KEY "X-Api-Key: mine\r\n" END, KR_SECRET_WRONG },
+		{ "GET / HTTP/1.1\r\n" HOST KEY "X_Api_Key: mine\r\n" END, KR_SECRET_WRONG },
+		{ "GET /a#b HTTP/1.1\r\n" HOST KEY END, KR_SECRET_FORM },
 		{ "GET / HTTP/1.1\r\n" HOST KEY "Authorization: Bearer mine\r\n" END, KR_SECRET_WRONG },
 		{ "GET / HTTP/1.1\r\n" HOST "Authorization: bearer " SENTINEL_B "\r\n" END, KR_SECRET_WRONG },
 		{ "GET / HTTP/1.1\r\n" HOST "X-Api-Key: " SENTINEL "," SENTINEL "\r\n" END, KR_SECRET_WRONG },
@@ -130,6 +132,8 @@ SEN_01_the_secret_is_in_the_sentinels_place(void **state)
 		"GET /p?q HTTP/1.1\r\nHost: api.example\r\nAccept: a\r\nx-api-key: " REAL "\r\n\r\n");
 	expect_written("POST / HTTP/1.1\r\n" HOST KEY KEY "Authorization: Bearer " SENTINEL_B "\r\nContent-Length: 5\r\nExpect: 100-continue\r\n" END,
 		"POST / HTTP/1.1\r\nHost: api.example\r\nx-api-key: " REAL "\r\nauthorization: Bearer " REAL_B "\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+	expect_written("GET / HTTP/1.1\r\n" HOST "x_API-key: " SENTINEL "\r\nX_Auth_Token: mine\r\nRequest-Range: bytes=0-9\r\nX_Other: a\r\n" END,
+		"GET / HTTP/1.1\r\nHost: api.example\r\nX_Other: a\r\nx-api-key: " REAL "\r\n\r\n");
 	expect_written("OPTIONS * HTTP/1.1\r\n" HOST KEY END, "OPTIONS * HTTP/1.1\r\nHost: api.example\r\nx-api-key: " REAL "\r\n\r\n");
 	expect_written("POST / HTTP/1.1\r\n" HOST KEY "Transfer-Encoding: chunked\r\nUpgrade: h2c\r\nTE: trailers\r\n" END,
 		"POST / HTTP/1.1\r\nHost: api.example\r\nx-api-key: " REAL "\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -230,7 +234,8 @@ feed_in_pieces(const struct kr_echo *echo, const char *text, size_t n, unsigned 
 	return sent;
 }
 
-static const char *const values[] = { REAL, "short", "another-secret-value-that-is-longer-than-what-is-sought-of-it" };
+static const char *const values[] = { REAL, "short", "another-secret-value-that-is-longer-than-what-is-sought-of-it",
+	"both\"kinds/of-what-JSON\\escapes-0123456789" };
 
 static void
 CRED_08_each_spelling_is_found_in_any_pieces(void **state)
@@ -247,6 +252,8 @@ CRED_08_each_spelling_is_found_in_any_pieces(void **state)
 		{ "a=real-value%2Fof%2Bthe%3Fsecret~0123456789", 2, 0 },
 		{ "a=real-value%2fof%2bthe%3fsecret~0123456789", 2, 0 },
 		{ "%72%65%61%6C%2D%76%61%6C%75%65%2F%6F%66%2B%74%68%65%3F%73%65%63%72%65%74%7E%30%31%32%33%34%35%36%37%38%39", 0, 0 },
+		{ "{\"k\": \"both\\\"kinds/of-what-JSON\\\\escapes-0123456789\"}", 7, 3 },
+		{ "{\"k\": \"both\\\"kinds\\/of-what-JSON\\\\escapes-0123456789\"}", 7, 3 },
 		{ "hex 7265616c2d76616c75652f6f662b7468653f7365637265747e30313233343536373839", 4, 0 },
 		{ "cmVhbC12YWx1ZS9vZit0aGU/c2VjcmV0fjAxMjM0NTY3ODk=", 0, 0 },
 		{ "cmVhbC12YWx1ZS9vZit0aGU_c2VjcmV0fjAxMjM0NTY3ODk", 0, 0 },
