@@ -1203,7 +1203,7 @@ def stop_order():
     marker = uuid.uuid4().hex
     s = python_session(stubborn(marker))
     until_output(s, "ready")
-    truth(len(marked(marker)) > 20)
+    truth(wait_until(lambda: len(marked(marker)) > 20))  # the last are still on their way
     s.tell(KILL)
     s.finish()
     equal((s.code, s.exit_file), (137, "137 9 started\n"), s)
