@@ -58,15 +58,6 @@ take_descriptor(struct kr_kit_source *out, const json_t *annotations)
 		memcpy(out->bytes, json_string_value(value), out->len);
 }
 
-static int
-digit_of(char c)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 /* Go's, with padding. False when it is no base64, or more than max bytes. */
 static bool
 decode_base64(const char *text, size_t n, char *out, size_t max, size_t *len)
@@ -78,7 +69,7 @@ decode_base64(const char *text, size_t n, char *out, size_t max, size_t *len)
 	while (n && text[n - 1] == '=')
 		n--;
 	for (size_t i = 0, bits = 0, value = 0; i < n; i++) {
-		const int digit = digit_of(text[i]);
+		const int digit = kr_base64_digit(text[i]);
 
 		if (digit < 0)
 			return false;

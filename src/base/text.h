@@ -31,5 +31,7 @@ bool kr_text_to_u64(const char *s, uint64_t max, uint64_t *out);
 
 /* The value of a hexadecimal digit; -1: it is none. */
 int kr_hex_digit(char c);
+/* The same of a base64 digit (RFC 4648 section 4). */
+int kr_base64_digit(char c);
 
 #endif

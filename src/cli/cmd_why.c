@@ -181,6 +181,7 @@ static void
 print_text(const struct why *w, struct kr_buf *out)
 {
 	const struct kr_verdict *v = &w->verdict;
+	const char *credential = bound_to(w);
 	char target[KR_TARGET_TEXT];
 
 	kr_target_format(&v->target, target);
@@ -188,8 +189,8 @@ print_text(const struct why *w, struct kr_buf *out)
 		target, kr_phase_name(v->phase), w->port_was_given ? "" : " (no port was given: 443)");
 	kr_buf_addf(out, "  %s\n", v->reason);
 	print_rule(w, out);
-	if (bound_to(w))
-		kr_buf_addf(out, "  TLS to it ends in kraft, which puts the credential '%s' in\n", bound_to(w));
+	if (credential)
+		kr_buf_addf(out, "  TLS to it ends in kraft, which puts the credential '%s' in\n", credential);
 	print_addresses(w, out);
 	print_grant(w, out);
 }

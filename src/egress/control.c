@@ -50,13 +50,8 @@ static bool
 check_host(const struct kr_ask *ask, struct kr_target *out)
 {
 	size_t n = strnlen(ask->host, sizeof(ask->host));
-	char text[sizeof(ask->host) + 2];
-	int length;
 
-	if (n == sizeof(ask->host) || !is_zero(ask->host + n, sizeof(ask->host) - n))
-		return false;
-	length = snprintf(text, sizeof(text), strchr(ask->host, ':') ? "[%s]" : "%s", ask->host);
-	return kr_target_parse(text, (size_t)length, out, NULL) && !out->port && strcmp(out->host, ask->host) == 0;
+	return n < sizeof(ask->host) && is_zero(ask->host + n, sizeof(ask->host) - n) && kr_target_of_host(ask->host, out);
 }
 
 const char *

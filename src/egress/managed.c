@@ -72,14 +72,9 @@ is_format(const char *text)
 static bool
 is_host(const char *text)
 {
-	char written[KR_HOST_MAX + 3];
 	struct kr_target target;
-	int n;
 
-	if (!is_printable(text, 1, KR_HOST_MAX))
-		return false;
-	n = snprintf(written, sizeof(written), strchr(text, ':') ? "[%s]" : "%s", text);
-	return kr_target_parse(written, (size_t)n, &target, NULL) && !target.port && strcmp(target.host, text) == 0;
+	return is_printable(text, 1, KR_HOST_MAX) && kr_target_of_host(text, &target);
 }
 
 /* NULL: it is good. */

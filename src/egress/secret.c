@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#include "base/text.h"
+
 /* ---- comparing ---- */
 
 static char
@@ -59,20 +61,14 @@ carries_sentinel(const struct kr_managed_rule *rule, struct kr_bytes value)
 
 /* ---- a sentinel where none belongs ---- */
 
-static int
-hex(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* The byte that stands at `at`, written as it is or as %XX; how many it takes. */
 static size_t
 decoded(const char *at, const char *end, char *out)
 {
 	*out = *at;
-	if (*at != '%' || end - at < 3 || hex(at[1]) < 0 || hex(at[2]) < 0)
+	if (*at != '%' || end - at < 3 || kr_hex_digit(at[1]) < 0 || kr_hex_digit(at[2]) < 0)
 		return 1;
-	*out = (char)(hex(at[1]) << 4 | hex(at[2]));
+	*out = (char)(kr_hex_digit(at[1]) << 4 | kr_hex_digit(at[2]));
 	return 3;
 }
 
@@ -101,13 +97,11 @@ holds(struct kr_bytes bytes, const char *text)
 	return false;
 }
 
+/* Of either alphabet. */
 static int
 digit(char c)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *at = c ? strchr(digits, c == '-' ? '+' : c == '_' ? '/' : c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
+	return kr_base64_digit((char)(c == '-' ? '+' : c == '_' ? '/' : c));
 }
 
 /* Any of the session's sentinels in what is read as base64, in each of the four places where a group may begin: "Basic dXNlcjp..."

@@ -110,16 +110,13 @@ static bool
 add_bound(struct kr_terminator *t, const struct kr_managed_rule *rule)
 {
 	struct kr_tls_host *bound = NULL;
-	char text[KR_HOST_MAX + 3];
-	int n;
 
 	for (size_t i = 0; i < t->n; i++)
 		if (kr_managed_is_of(rule, t->bounds[i].target.host, t->bounds[i].target.port))
 			bound = &t->bounds[i];
 	if (!bound) {
 		bound = &t->bounds[t->n++];
-		n = snprintf(text, sizeof(text), strchr(rule->host, ':') ? "[%s]" : "%s", rule->host);
-		if (!kr_target_parse(text, (size_t)n, &bound->target, NULL))
+		if (!kr_target_of_host(rule->host, &bound->target))
 			return false;
 		bound->target.port = rule->port;
 	}

@@ -2,16 +2,9 @@
 
 #include <strings.h>
 
+#include "base/text.h"
+
 enum { PLAIN_MAX = KR_TOKEN_NAME + 1 + KR_EGRESS_TOKEN };
-
-static int
-digit(char c)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
 
 /* Four digits, of which the last `pads` are '='; false: they are none, or say more than their bytes hold. */
 static bool
@@ -20,7 +13,7 @@ decode_four(const char *in, size_t pads, unsigned char out[3])
 	uint32_t bits = 0;
 
 	for (size_t i = 0; i < 4; i++) {
-		int value = i < 4 - pads ? digit(in[i]) : 0;
+		int value = i < 4 - pads ? kr_base64_digit(in[i]) : 0;
 
 		if (value < 0)
 			return false;

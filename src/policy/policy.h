@@ -94,6 +94,8 @@ enum { KR_TARGET_TEXT = KR_HOST_MAX + 9 };
 /* "HOST", "HOST:PORT", "[IPV6]", "[IPV6]:PORT" of n bytes, any bytes. False when it is none; `why` then says what is
  * wrong with it, after "it". A zone in brackets is read and dropped. */
 bool kr_target_parse(const char *text, size_t n, struct kr_target *out, const char **why);
+/* A host by itself, terminated, an IPv6 address without brackets. False when it is none, or not written as it would be in `host`. */
+bool kr_target_of_host(const char *host, struct kr_target *out);
 /* The canonical spelling, with brackets and port where they belong; parsing it again gives the same target. */
 void kr_target_format(const struct kr_target *target, char out[KR_TARGET_TEXT]);
 

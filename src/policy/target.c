@@ -201,6 +201,15 @@ kr_target_parse(const char *text, size_t n, struct kr_target *out, const char **
 	return true;
 }
 
+bool
+kr_target_of_host(const char *host, struct kr_target *out)
+{
+	char text[KR_HOST_MAX + 3];
+	int n = snprintf(text, sizeof(text), strchr(host, ':') ? "[%s]" : "%s", host);
+
+	return n < (int)sizeof(text) && kr_target_parse(text, (size_t)n, out, NULL) && !out->port && strcmp(out->host, host) == 0;
+}
+
 void
 kr_target_format(const struct kr_target *target, char out[KR_TARGET_TEXT])
 {
