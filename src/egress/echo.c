@@ -1,12 +1,15 @@
 /*
  * Aho and Corasick's automaton, every step written out: one look-up for each byte, whatever is sought. A state's depth is how many
  * of the bytes just read may be the beginning of something, and those are what is held back.
+ *
+ * Where nothing is begun, most bytes are not looked at at all: the two at the end of a window as long as the shortest spelling say
+ * how many bytes from here on nothing can begin at, as Wu and Manber's search does.
  */
 #include "egress/echo.h"
 
 #include "base/portable.h"
 
-enum { SPELLINGS = 15, SPELLING_MAX = KR_ECHO_HELD, BYTES = 256 };
+enum { SPELLINGS = 15, SPELLING_MAX = KR_ECHO_HELD, BYTES = 256, PAIRS = BYTES * BYTES };
 
 struct state {
 	uint32_t next[BYTES];
@@ -16,9 +19,10 @@ struct state {
 };
 
 struct kr_echo {
-	bool begins[BYTES]; /* something may begin with this byte */
 	struct state *states;
 	uint32_t n, cap;
+	size_t window;       /* bytes of the shortest spelling */
+	uint8_t skip[PAIRS]; /* by the last two bytes of a window: nothing begins in so many of its first bytes */
 };
 
 struct spelling {
@@ -181,30 +185,60 @@ close_states(struct kr_echo *echo)
 		}
 	}
 	free(queue);
-	for (int c = 0; c < BYTES; c++)
-		echo->begins[c] = echo->states[0].next[c] != 0;
 	return true;
+}
+
+static size_t
+pair(const unsigned char *two)
+{
+	return (size_t)two[0] * BYTES + two[1];
+}
+
+/* For spellings of at least two bytes; the window is at most SPELLING_MAX, so what is skipped fits a byte. */
+static void
+add_skips(struct kr_echo *echo, const struct spelling *spelling)
+{
+	for (size_t at = 0; at + 2 <= echo->window; at++) {
+		uint8_t *skip = &echo->skip[pair(spelling->bytes + at)], least = (uint8_t)(echo->window - 2 - at);
+
+		if (least < *skip)
+			*skip = least;
+	}
 }
 
 struct kr_echo *
 kr_echo_new(const char *const values[], size_t n)
 {
 	struct kr_echo *echo = calloc(1, sizeof(*echo));
-	bool good = echo;
+	struct spelling *spellings = calloc(n * SPELLINGS + 1, sizeof(*spellings));
+	bool good = echo && spellings;
+	size_t count = 0;
 
 	if (good) {
 		(void)add_state(echo, 0);
 		good = echo->states;
+		echo->window = SPELLING_MAX;
 	}
 	for (size_t i = 0; i < n && good; i++) {
-		struct spelling spellings[SPELLINGS] = { { .n = 0 } };
-		size_t count = values[i] ? spell(values[i], spellings) : 0;
+		size_t first = count;
 
-		for (size_t k = 0; k < count && good; k++)
+		count += values[i] ? spell(values[i], &spellings[count]) : 0;
+		for (size_t k = first; k < count && good; k++) {
 			good = add_spelling(echo, &spellings[k], (int)i);
-		kr_wipe(spellings, sizeof(spellings));
+			if (spellings[k].n < echo->window)
+				echo->window = spellings[k].n;
+		}
 	}
-	if (good && close_states(echo))
+	if (good && echo->window >= 2) {
+		memset(echo->skip, (int)echo->window - 1, sizeof(echo->skip));
+		for (size_t k = 0; k < count; k++)
+			add_skips(echo, &spellings[k]);
+	}
+	good = good && close_states(echo);
+	if (spellings)
+		kr_wipe(spellings, (n * SPELLINGS + 1) * sizeof(*spellings));
+	free(spellings);
+	if (good)
 		return echo;
 	kr_echo_free(echo);
 	return NULL;
@@ -218,10 +252,24 @@ kr_echo_free(struct kr_echo *echo)
 	if (echo->states)
 		kr_wipe(echo->states, echo->n * sizeof(*echo->states));
 	free(echo->states);
+	kr_wipe(echo, sizeof(*echo));
 	free(echo);
 }
 
 /* ---- watching ---- */
+
+/* How many bytes at the beginning of these cannot be the first one of anything; fewer than n. */
+static size_t
+skip(const struct kr_echo *echo, const unsigned char *bytes, size_t n)
+{
+	size_t at = 0, step = 1;
+
+	if (echo->window < 2)
+		return 0;
+	for (; at + echo->window <= n && step > 0; at += step)
+		step = echo->skip[pair(bytes + at + echo->window - 2)];
+	return at;
+}
 
 int
 kr_echo_feed(const struct kr_echo *echo, struct kr_echo_watch *watch, const char *bytes, size_t n, size_t *before, size_t *now)
@@ -231,9 +279,8 @@ kr_echo_feed(const struct kr_echo *echo, struct kr_echo_watch *watch, const char
 	int found = -1;
 
 	for (i = 0; i < n && found < 0; i++) {
-		/* Most bytes begin nothing, and are passed by at one look each. */
-		while (at == 0 && i + 1 < n && !echo->begins[(unsigned char)bytes[i]])
-			i++;
+		if (at == 0)
+			i += skip(echo, (const unsigned char *)bytes + i, n - i);
 		at = echo->states[at].next[(unsigned char)bytes[i]];
 		found = echo->states[at].secret;
 	}

@@ -10,7 +10,7 @@
 enum {
 	RECORD = 16 << 10,   /* the most that one record holds */
 	TAKEN = 32 << 10,    /* from the socket in one read: with a record begun before, it decrypts to less than the scratch holds */
-	KEPT = 24 << 10,     /* of memory for what goes out; more goes back when it is sent */
+	KEPT = 24 << 10,     /* of memory for what goes out; more is there while much goes out, and goes back with the next little */
 };
 
 _Static_assert(TAKEN + RECORD < KR_SCRATCH_BYTES, "what one read decrypts fits the scratch");
@@ -62,7 +62,7 @@ flush(struct kr_side *side)
 	good = kr_side_put(side, &part, 1);
 	(void)BIO_reset(tls->out);
 	(void)BIO_get_mem_ptr(tls->out, &memory);
-	if (memory && memory->max > KEPT && (fresh = BIO_new(BIO_s_mem()))) {
+	if (memory && memory->max > KEPT && n <= RECORD && (fresh = BIO_new(BIO_s_mem()))) {
 		SSL_set0_wbio(tls->ssl, fresh); /* the old one is freed */
 		tls->out = fresh;
 	}
