@@ -5,7 +5,7 @@
  * sandbox.yaml's `ca_bundle` was asked for, so one that cannot be used stops every task. SSL_CERT_FILE is
  * there for other programs as well, so one that cannot be used is only said (doctor). Of either nothing but
  * its certificates is taken: a file that also holds a key, as those of small proxies do, must not bring it
- * into a container.
+ * into a container. The lists of revoked certificates in it are for what verifies hosts on this side of the walls.
  */
 #include <fcntl.h>
 
@@ -13,7 +13,11 @@
 #include "base/fd.h"
 #include "base/path.h"
 
-static const char begins[] = "-----BEGIN CERTIFICATE-----", ends[] = "-----END CERTIFICATE-----";
+struct label {
+	const char *begins, *ends;
+};
+static const struct label certificate = { "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----" };
+static const struct label revocations = { "-----BEGIN X509 CRL-----", "-----END X509 CRL-----" };
 
 /* The line at `at`, without its end and the blanks before it. */
 static size_t
@@ -37,10 +41,15 @@ is_base64(const char *at, size_t n)
 	return true;
 }
 
-#define IS(text) (n == sizeof(text) - 1 && memcmp(at, text, n) == 0)
+static bool
+is_line(const char *at, size_t n, const char *text)
+{
+	return n == strlen(text) && memcmp(at, text, n) == 0;
+}
 
-size_t
-kr_ca_certificates(const char *bytes, size_t size, struct kr_buf *out)
+/* Adds the whole blocks. Returns how many. */
+static size_t
+add_blocks(const struct label *label, const char *bytes, size_t size, struct kr_buf *out)
 {
 	kr_auto_buf struct kr_buf block = KR_BUF(KR_CA_BYTES);
 	bool inside = false;
@@ -50,13 +59,13 @@ kr_ca_certificates(const char *bytes, size_t size, struct kr_buf *out)
 		const char *next = memchr(at, '\n', (size_t)(end - at));
 		size_t n = line_length(at, (size_t)(end - at));
 
-		if (IS(begins)) {
+		if (is_line(at, n, label->begins)) {
 			inside = true;
 			block.len = 0;
-			kr_buf_addf(&block, "%s\n", begins);
-		} else if (inside && IS(ends) && block.len > sizeof(begins)) {
+			kr_buf_addf(&block, "%s\n", label->begins);
+		} else if (inside && is_line(at, n, label->ends) && block.len > strlen(label->begins) + 1) {
 			inside = false;
-			kr_buf_addf(&block, "%s\n", ends);
+			kr_buf_addf(&block, "%s\n", label->ends);
 			kr_buf_add(out, block.data, block.len);
 			count++;
 		} else if (inside && n) {
@@ -68,11 +77,29 @@ kr_ca_certificates(const char *bytes, size_t size, struct kr_buf *out)
 	return count;
 }
 
+size_t
+kr_ca_certificates(const char *bytes, size_t n, struct kr_buf *out)
+{
+	return add_blocks(&certificate, bytes, n, out);
+}
+
+bool
+kr_ca_revocations(const char *bytes, size_t n, struct kr_buf *out)
+{
+	static const char begun[] = "BEGIN X509 CRL";
+	const char *end = bytes + n;
+	size_t count = 0;
+
+	for (const char *at = bytes; (at = memmem(at, (size_t)(end - at), begun, sizeof(begun) - 1)); at++)
+		count++;
+	return add_blocks(&revocations, bytes, n, out) == count;
+}
+
 /* NULL with why, of KR_E_CONFIG. */
 static int
 read_bundle(struct kr_arena *arena, const char *path, struct kr_ca *out, struct kr_error *why)
 {
-	kr_auto_buf struct kr_buf bytes = KR_BUF(KR_CA_BYTES), pem = KR_BUF(KR_CA_BYTES);
+	kr_auto_buf struct kr_buf bytes = KR_BUF(KR_CA_BYTES), pem = KR_BUF(KR_CA_BYTES), revoked = KR_BUF(KR_CA_BYTES);
 
 	if (path[0] != '/')
 		return kr_fail(why, KR_E_CONFIG, "'%s' is not an absolute path", path);
@@ -82,9 +109,13 @@ read_bundle(struct kr_arena *arena, const char *path, struct kr_ca *out, struct 
 	}
 	if (!kr_ca_certificates(bytes.data ? bytes.data : "", bytes.len, &pem))
 		return kr_fail(why, KR_E_CONFIG, "'%s' holds no certificate in PEM form", path);
-	*out = (struct kr_ca){
-		.path = kr_arena_dup(arena, path), .pem = kr_arena_dup_n(arena, pem.data, pem.len), .pem_len = pem.len
-	};
+	if (!kr_ca_revocations(bytes.data, bytes.len, &revoked))
+		return kr_fail(why, KR_E_CONFIG, "'%s' holds a list of revoked certificates (X509 CRL) that is not whole", path);
+	*out = (struct kr_ca){ .path = kr_arena_dup(arena, path),
+		.pem = kr_arena_dup_n(arena, pem.data, pem.len),
+		.pem_len = pem.len,
+		.revoked = kr_arena_dup_n(arena, revoked.data ? revoked.data : "", revoked.len),
+		.revoked_len = revoked.len };
 	return 0;
 }
 

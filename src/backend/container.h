@@ -99,13 +99,18 @@ struct kr_ca {
 	const char *path;    /* NULL: none */
 	const char *pem;     /* its certificates as they were when it was looked at, nothing else of it: no key, no comment */
 	size_t pem_len;
+	const char *revoked; /* its lists of revoked certificates (PEM, "X509 CRL"), for kraft-egress alone; "" for none */
+	size_t revoked_len;
 	const char *ignored; /* why SSL_CERT_FILE is not used; NULL: it is, or is not asked for */
 };
-/* KR_E_CONFIG with its place: `ca_bundle` cannot be read, is no regular file, is too large, holds no certificate. */
+/* KR_E_CONFIG with its place: `ca_bundle` cannot be read, is no regular file, is too large, holds no certificate, or a list of revoked ones that is
+ * not whole. */
 int kr_ca_extra(struct kr_arena *arena, const struct kr_host *host, const struct kr_sandbox_file *file, struct kr_ca *out,
 	struct kr_error *err);
 /* Adds the whole certificate blocks of a PEM text. Returns how many. Pure. */
 size_t kr_ca_certificates(const char *bytes, size_t n, struct kr_buf *out);
+/* The same with its lists of revoked certificates. False: one is not whole, so nobody could say what it revokes. */
+bool kr_ca_revocations(const char *bytes, size_t n, struct kr_buf *out);
 
 /* A session's container and, below the run directory, where its client stands. */
 #define KR_CONTAINER_CLIENTS "sandbox-client"

@@ -196,24 +196,63 @@ open_for_clients(struct kr_terminator *t)
 	return true;
 }
 
-/* One that cannot be read is left out: what it has issued is not trusted then. */
+/* Who publishes no list revokes nothing; a list that has run out, or that somebody else has signed, fails what it is about. */
+static int
+on_verified(int good, X509_STORE_CTX *context)
+{
+	if (good || X509_STORE_CTX_get_error(context) != X509_V_ERR_UNABLE_TO_GET_CRL)
+		return good;
+	X509_STORE_CTX_set_error(context, X509_V_OK);
+	return 1;
+}
+
+static size_t
+count(const char *bytes, size_t n, const char *text)
+{
+	const char *end = bytes + n;
+	size_t found = 0;
+
+	for (const char *at = bytes; (at = memmem(at, (size_t)(end - at), text, strlen(text))); at++)
+		found++;
+	return found;
+}
+
+/* A root that cannot be read is left out: what it has issued is not trusted then. Not so a list of what is revoked. */
 static bool
 add_roots(X509_STORE *store, const char *pem, size_t n)
 {
 	BIO *bio = BIO_new_mem_buf(pem, (int)n);
-	size_t found = 0;
+	size_t roots = 0, lists = 0;
 	bool more = bio != NULL;
 
 	while (more) {
-		X509 *root = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+		char *name = NULL, *header = NULL;
+		unsigned char *der = NULL;
+		long der_n = 0;
+		bool is_read = PEM_read_bio(bio, &name, &header, &der, &der_n) == 1;
+		const unsigned char *at = der;
 
-		more = root || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE;
-		found += root && X509_STORE_add_cert(store, root) == 1;
-		X509_free(root);
+		more = is_read || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE;
+		if (is_read && strcmp(name, PEM_STRING_X509_CRL) == 0) {
+			X509_CRL *list = d2i_X509_CRL(NULL, &at, der_n);
+
+			lists += list && X509_STORE_add_crl(store, list) == 1;
+			X509_CRL_free(list);
+		} else if (is_read) {
+			X509 *root = strcmp(name, PEM_STRING_X509) == 0 ? d2i_X509(NULL, &at, der_n) : NULL;
+
+			roots += root && X509_STORE_add_cert(store, root) == 1;
+			X509_free(root);
+		}
+		OPENSSL_free(name);
+		OPENSSL_free(header);
+		OPENSSL_free(der);
 		ERR_clear_error();
 	}
 	BIO_free(bio);
-	return found > 0;
+	if (lists)
+		(void)X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+	return roots > 0 && lists == count(pem, n, "-----BEGIN " PEM_STRING_X509_CRL "-----");
 }
 
 static bool
@@ -222,7 +261,7 @@ open_for_servers(struct kr_terminator *t)
 	t->for_servers = new_context(TLS_client_method());
 	if (!t->for_servers || SSL_CTX_set_alpn_protos(t->for_servers, http, sizeof(http) - 1) != 0)
 		return false;
-	SSL_CTX_set_verify(t->for_servers, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_verify(t->for_servers, SSL_VERIFY_PEER, on_verified);
 	SSL_CTX_set_verify_depth(t->for_servers, CHAIN_MAX);
 	return add_roots(SSL_CTX_get_cert_store(t->for_servers), t->managed.roots, t->managed.roots_bytes);
 }

@@ -396,13 +396,19 @@ int
 kr_run_container_host_roots(struct kr_run_state *run, const char **pem, size_t *bytes, struct kr_error *err)
 {
 	const struct kr_run_container *c = &run->container;
-	kr_auto_buf struct kr_buf file = KR_BUF(KR_CA_BYTES), text = KR_BUF(2 * KR_CA_BYTES);
+	kr_auto_buf struct kr_buf file = KR_BUF(KR_CA_BYTES), text = KR_BUF(4 * KR_CA_BYTES);
 
 	if (read_host_roots(&run->host, &file, err) < 0)
 		return -1;
 	(void)kr_ca_certificates(file.data ? file.data : "", file.len, &text);
-	if (c->file.ca_bundle)
+	if (c->file.ca_bundle) {
 		kr_buf_add(&text, c->ca.pem, c->ca.pem_len);
+		kr_buf_add(&text, c->ca.revoked, c->ca.revoked_len);
+	}
+	if (!kr_ca_revocations(file.data ? file.data : "", file.len, &text)) {
+		kr_fail(err, KR_E_CONFIG, "the root certificates of this host hold a list of revoked ones (X509 CRL) that is not whole");
+		return kr_hint(err, "mend the file that SSL_CERT_FILE names, or unset it");
+	}
 	if (!text.len || text.len > KR_MANAGED_ROOTS_BYTES) {
 		kr_fail(err, KR_E_CONFIG, "the root certificates of this host are %s, so no host that gets a secret could be verified",
 			text.len ? "too large" : "none");

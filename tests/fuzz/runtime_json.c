@@ -87,11 +87,15 @@ static void
 check_ca(const char *text, size_t n)
 {
 	kr_auto_buf struct kr_buf once = KR_BUF(KR_CA_BYTES), twice = KR_BUF(KR_CA_BYTES);
+	kr_auto_buf struct kr_buf revoked = KR_BUF(KR_CA_BYTES);
 	size_t count = kr_ca_certificates(text, n, &once);
+	bool good = kr_ca_revocations(text, n, &revoked);
 
 	KR_BUG_IF(
 		once.len && memmem(once.data, once.len, "N PRIVATE", 9)); /* with its blank no certificate's line */
 	KR_BUG_IF(kr_ca_certificates(once.data ? once.data : "", once.len, &twice) != count);
+	KR_BUG_IF(!good && !memmem(text, n, "BEGIN X509 CRL", 14));
+	KR_BUG_IF(revoked.len && (memmem(revoked.data, revoked.len, "BEGIN CERT", 10) || memmem(revoked.data, revoked.len, "N PRIVATE", 9)));
 	KR_BUG_IF(twice.len != once.len || (once.len && memcmp(once.data, twice.data, once.len) != 0));
 }
 

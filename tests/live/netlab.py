@@ -557,7 +557,7 @@ class Lab:
         self.ca, key = os.path.join(self.dir, "ca.pem"), os.path.join(self.dir, "ca.key")
         curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
         run("openssl", "req", "-x509", *curve, "-subj", "/CN=kraft test network", "-days", "2", "-keyout", key,
-            "-out", self.ca, "-addext", "keyUsage=critical,keyCertSign", "-addext", "basicConstraints=critical,CA:TRUE")
+            "-out", self.ca, "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-addext", "basicConstraints=critical,CA:TRUE")
         request, extra = os.path.join(self.dir, "server.csr"), os.path.join(self.dir, "server.ext")
         self.server_key, self.server_cert = os.path.join(self.dir, "server.key"), os.path.join(self.dir, "server.pem")
         run("openssl", "req", *curve, "-subj", "/CN=tls.example", "-keyout", self.server_key, "-out", request)

@@ -6,6 +6,7 @@ response, is judged in unit tests too; here are the connections."""
 from egresslive import *
 
 import base64
+import filecmp
 import ssl
 import urllib.parse
 import warnings
@@ -24,6 +25,17 @@ RULES = [(BOUND, 443, "x-api-key", "%s", SENTINEL, "API_KEY", "REAL_API_KEY", RE
 
 
 SAYS = []
+
+
+def git_backend(request, path, query):
+    """git's own server, as a web server runs it."""
+    env = {"PATH": "/usr/bin:/bin", "HOME": lab.dir, "GIT_PROJECT_ROOT": lab.dir, "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path, "QUERY_STRING": query,
+           "REQUEST_METHOD": request.method, "CONTENT_TYPE": request.get("content-type") or "", "CONTENT_LENGTH": str(len(request.body)),
+           "HTTP_CONTENT_ENCODING": request.get("content-encoding") or "", "GIT_PROTOCOL": request.get("git-protocol") or "", "REMOTE_ADDR": "::1"}
+    out = subprocess.run(["git", "http-backend"], input=request.body, stdout=subprocess.PIPE, env=env, check=True).stdout
+    head, _, body = out.partition(b"\r\n\r\n")
+    found = re.search(rb"(?im)^status: (\d+).*\r\n", head + b"\r\n")
+    return b"HTTP/1.1 %s X\r\n%s\r\nContent-Length: %d\r\n\r\n" % (found.group(1) if found else b"200", head, len(body)) + body
 
 
 def answer(request):
@@ -49,10 +61,7 @@ def answer(request):
         request.conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast")
         raise OSError("the connection ends")
     elif words[0] == "repo.git":
-        with contextlib.suppress(OSError), open(os.path.join(lab.dir, path.lstrip("/")), "rb") as f:
-            body = f.read()
-            return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+        return git_backend(request, path, query)
     elif words[0] == "ranges":  # the secret, whole or in the part that is asked for
         secret, found = request.get("x-api-key").encode(), re.match(r"bytes=(\d+)-(\d+)$", request.get("range") or "")
         body = secret[int(found.group(1)):int(found.group(2)) + 1] if found else secret
@@ -527,6 +536,20 @@ def _(t):
         t.control(b"refused " + BOUND.encode() in said and b"API_KEY" in said, "though they say which credential it was about", said[:500])
 
 
+def revocations(folder, name, certificates, *until):
+    """The lab's CA revokes these: its list, as PEM; until: openssl's words for how long it holds."""
+    database, out = name + ".index", name + ".crl"
+    open(database, "w").close()
+    settings = name + ".conf"
+    with open(settings, "w") as f:
+        f.write("[ca]\ndefault_ca=own\n[own]\ndatabase=%s\ndefault_md=sha256\n" % database)
+    ca = ["openssl", "ca", "-config", settings, "-cert", lab.ca, "-keyfile", os.path.join(folder, "ca.key")]
+    for certificate in certificates:
+        netlab.run(*ca, "-revoke", certificate)
+    netlab.run(*ca, "-gencrl", *(until or ("-crldays", "2")), "-out", out)
+    return read(out)
+
+
 @wall("CRED-12", "a host whose certificate does not hold gets no byte of a request")
 def _(t):
     folder = lab.dir
@@ -559,6 +582,22 @@ def _(t):
             t.attack(len(lab.requests) == requests and REAL.encode() not in sent_since(before), "no byte of the request", label)
             t.attack(way.tells("refused " + host), "kraft is told", way.said)
         works(t, way)
+    revoked, other = os.path.join(folder, "revoked.pem"), os.path.join(folder, "nothing.pem")
+    for file, gone in ((revoked, "good"), (other, "other")):
+        with open(file, "w") as f:
+            f.write(read(lab.ca) + revocations(folder, file, [os.path.join(folder, gone + ".pem")]))
+    for roots, status, why in ((revoked, 502, b"certificate revoked"), (other, 200, b"")):
+        with Tls(rules=rules + RULES, hosts=[r[0] for r in rules], roots=roots) as way:
+            before, requests = len(lab.conns), len(lab.requests)
+            data, _ = way.exchange(request("/verify", rules[0][0], close=True), rules[0][0])
+            try_it = t.attack if why else t.control
+            try_it(status_of(data) == status and why in data, "a certificate that the extra CA has revoked, and one that it has not", data[:300])
+            try_it(len(lab.requests) - requests == (status == 200) and (REAL.encode() not in sent_since(before) or status == 200), "no byte of the request", roots)
+    with open(revoked, "w") as f:
+        f.write(read(lab.ca) + revocations(folder, revoked, [], "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200102000000Z"))
+    with Tls(rules=rules + RULES, hosts=[r[0] for r in rules], roots=revoked) as way:
+        data, _ = way.exchange(request("/verify", rules[0][0], close=True), rules[0][0])
+        t.attack(status_of(data) == 502 and b"CRL has expired" in data, "a list that has run out says nothing any more, so nothing goes there", data[:300])
     with Tls(roots="/etc/ssl/certs/ca-certificates.crt") as way:
         before = len(lab.requests)
         data, _ = way.exchange(request(close=True))
@@ -697,15 +736,30 @@ def _(t):
         got = HOME.host("node", "-e", node, env=way.environment(), cwd=HOME.root)
         t.works(got.out.endswith("hello /node"), "node", got)
         repo, work = os.path.join(lab.dir, "repo.git"), os.path.join(way.folder, "clone")
-        for words in (["init", "-q", "--bare", repo], ["--git-dir", repo, "update-ref", "refs/heads/main", ""], ["--git-dir", repo, "update-server-info"]):
-            if words[-1] == "":
-                env = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a", "PATH": "/usr/bin:/bin"}
-                tree = subprocess.run(["git", "--git-dir", repo, "mktree"], input=b"", stdout=subprocess.PIPE, check=True).stdout.decode().strip()
-                words[-1] = subprocess.run(["git", "--git-dir", repo, "commit-tree", tree, "-m", "through"], stdout=subprocess.PIPE, check=True, env=env).stdout.decode().strip()
-            subprocess.run(["git", *words], check=True)
-        got = HOME.host("git", "-c", "http.extraHeader=X-Api-Key: " + SENTINEL, "clone", "-q", "-b", "main", "https://%s/repo.git" % BOUND, work, env=way.environment(), cwd=HOME.root)
-        found = subprocess.run(["git", "-C", work, "log", "--format=%s"], stdout=subprocess.PIPE, check=False).stdout
-        t.works(got.code == 0 and found == b"through\n", "git", got, found)
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", repo], check=True)
+        subprocess.run(["git", "--git-dir", repo, "config", "http.receivepack", "true"], check=True)
+        url, name = "https://%s/repo.git" % BOUND, ["-c", "user.name=a", "-c", "user.email=a"]
+        def git(*words):
+            return HOME.host("git", "-c", "http.extraHeader=X-Api-Key: " + SENTINEL, *words, env=way.environment(), cwd=HOME.root)
+        subprocess.run(["git", "init", "-q", "-b", "main", work], check=True)
+        with open(os.path.join(work, "large"), "wb") as f:
+            f.write(os.urandom(3 << 20))  # more than git sends in one piece: it goes out chunked, with a probe before
+        subprocess.run(["git", "-C", work, "add", "."], check=True)
+        subprocess.run(["git", "-C", work, *name, "commit", "-qm", "through"], check=True)
+        got = git("-C", work, "push", "-q", url, "main")
+        heads = subprocess.run(["git", "--git-dir", repo, "log", "--format=%s"], stdout=subprocess.PIPE, check=False).stdout
+        posts = [r for r in lab.requests if r.method == "POST" and "git-receive-pack" in r.target]
+        t.works(got.code == 0 and heads == b"through\n", "git, a push", got, heads)
+        t.works(any(r.get("transfer-encoding") for r in posts) and all(r.all("x-api-key") == [REAL] for r in posts), "in chunks, with the secret", [r.head for r in posts])
+        got = git("clone", "-q", url, work + "2")
+        t.works(got.code == 0 and filecmp.cmp(work + "2/large", work + "/large", shallow=False), "git, a clone", got)
+        subprocess.run(["git", "-C", work, *name, "commit", "-qm", "more", "--allow-empty"], check=True)
+        got = [git("-C", work, "push", "-q", url, "main"), git("-C", work + "2", "pull", "-q", "--ff-only")]
+        said = subprocess.run(["git", "-C", work + "2", "log", "--format=%s"], stdout=subprocess.PIPE, check=True).stdout
+        t.works(said == b"more\nthrough\n", "git, a pull", got, said)
+        requests = len(lab.requests)
+        got = HOME.host("git", "ls-remote", url, env=way.environment(), cwd=HOME.root)
+        t.control(got.code != 0 and "403" in got.err and len(lab.requests) == requests, "without the sentinel it gets nothing", got)
 
 
 if __name__ == "__main__":

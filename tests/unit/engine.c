@@ -1078,6 +1078,31 @@ of_a_ca_only_certificates_are_taken(void **state)
 	}
 }
 
+#define REVOKED "-----BEGIN X509 CRL-----\nMIIB\n-----END X509 CRL-----\n"
+
+static void
+CRED_12_of_lists_of_revoked_certificates_none_is_passed_by(void **state)
+{
+	static const struct {
+		const char *text, *taken;
+		bool good;
+	} cases[] = {
+		{ CERTIFICATE, "", true },
+		{ CERTIFICATE REVOKED KEY "text\n" REVOKED, REVOKED REVOKED, true },
+		{ REVOKED "-----BEGIN X509 CRL-----\nMIIB\n", REVOKED, false },
+		{ "-----BEGIN X509 CRL-----\nMI IB\n-----END X509 CRL-----\n", "", false },
+		{ " -----BEGIN X509 CRL-----\nMIIB\n-----END X509 CRL-----\n", "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		kr_auto_buf struct kr_buf out = KR_BUF(4096);
+
+		assert_int_equal(kr_ca_revocations(cases[i].text, strlen(cases[i].text), &out), cases[i].good);
+		assert_string_equal(out.data ? out.data : "", cases[i].taken);
+	}
+}
+
 static void
 a_ca_that_cannot_be_used_stops_or_is_ignored(void **state)
 {
@@ -1085,8 +1110,9 @@ a_ca_that_cannot_be_used_stops_or_is_ignored(void **state)
 	struct kr_error err = { 0 };
 	struct kr_ca ca;
 
-	put(desk, "ca.pem", KEY CERTIFICATE, 0644);
+	put(desk, "ca.pem", KEY CERTIFICATE REVOKED, 0644);
 	put(desk, "key.pem", KEY, 0644);
+	put(desk, "half.pem", CERTIFICATE "-----BEGIN X509 CRL-----\nMIIB\n", 0644);
 	desk->file.file = "/c/sandbox.yaml";
 	desk->file.ca_bundle_mark = (struct kr_mark){ 3, 12 };
 	assert_int_equal(kr_ca_extra(&desk->arena, &desk->host, &desk->file, &ca, &err), 0);
@@ -1096,9 +1122,10 @@ a_ca_that_cannot_be_used_stops_or_is_ignored(void **state)
 	assert_string_equal(ca.path, at(desk, "ca.pem"));
 	assert_string_equal(ca.pem, CERTIFICATE);
 	assert_int_equal(ca.pem_len, strlen(CERTIFICATE));
+	assert_string_equal(ca.revoked, REVOKED);
 	{
 		const char *const bad[] = { "relative.pem", at(desk, "absent"), at(desk, "run"), at(desk, "key.pem"),
-			"/dev/null" };
+			"/dev/null", at(desk, "half.pem") };
 
 		for (size_t i = 0; i < KR_COUNT(bad); i++) {
 			desk->file.ca_bundle = NULL;
@@ -1155,6 +1182,7 @@ main(void)
 		DESK(only_dead_sessions_of_this_home_are_swept_CTR_05),
 		DESK(a_runtime_that_fails_removes_nothing),
 		cmocka_unit_test(of_a_ca_only_certificates_are_taken),
+		cmocka_unit_test(CRED_12_of_lists_of_revoked_certificates_none_is_passed_by),
 		DESK(a_ca_that_cannot_be_used_stops_or_is_ignored),
 	};
 

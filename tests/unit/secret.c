@@ -319,6 +319,30 @@ CRED_08_whatever_the_pieces_the_same_goes_out(void **state)
 	same_in_any_pieces(KR_COUNT(values));
 }
 
+/* A judge that took a million guesses for the sentinel's neighbours, of its own length and shape, would take them for others too. */
+static void
+CRED_15_a_million_guesses_are_refused(void **state)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	static const size_t start = sizeof("sk-SENTINEL-") - 1, n = sizeof(SENTINEL) - 1;
+	char text[256], *guess = text + snprintf(text, sizeof(text), "GET / HTTP/1.1\r\n" HOST "X-Api-Key: ");
+	const struct kr_managed_rule *rule;
+	struct kr_head head;
+
+	(void)state;
+	snprintf(guess, sizeof(text) - (size_t)(guess - text), SENTINEL "\r\n" END);
+	for (unsigned i = 0; i < 1000000; i++) {
+		memcpy(guess, SENTINEL, n);
+		/* One letter of it is another, or some, or all. */
+		for (unsigned left = i % 3 == 0 ? 1 : i % 3 == 1 ? 1 + next_random(4) : (unsigned)n; left; left--)
+			guess[start + next_random((unsigned)(n - start))] = letters[next_random(sizeof(letters) - 1)];
+		if (memcmp(guess, SENTINEL, n) != 0)
+			assert_int_equal(judge(&host, text, &rule, &head), KR_SECRET_WRONG);
+	}
+	memcpy(guess, SENTINEL, n);
+	assert_int_equal(judge(&host, text, &rule, &head), KR_SECRET_GOOD);
+}
+
 static void
 no_values_find_nothing(void **state)
 {
@@ -434,6 +458,7 @@ main(void)
 		cmocka_unit_test(CRED_14_the_words_name_the_variable_and_no_value),
 		cmocka_unit_test(CRED_08_each_spelling_is_found_in_any_pieces),
 		cmocka_unit_test(CRED_08_whatever_the_pieces_the_same_goes_out),
+		cmocka_unit_test(CRED_15_a_million_guesses_are_refused),
 		cmocka_unit_test(no_values_find_nothing),
 		cmocka_unit_test(SEN_03_rules_are_handed_over_whole),
 		cmocka_unit_test(a_websocket_is_known_by_its_upgrade),
