@@ -5,6 +5,7 @@ network. What a request to such a host must carry is test_tls.py's."""
 from egresslive import *
 
 import base64
+import resource
 
 from claudelive import CERT, HOST as MODEL_HOST, KEY, START
 from containerlive import Box, each
@@ -107,6 +108,53 @@ def _(t, runtime):
     finally:
         process.terminate()
         process.communicate()
+
+
+def in_memory(real, *but):
+    """Processes other than these whose memory the user may look at, and holds it."""
+    found = []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        if pid in but or pid == os.getpid():
+            continue
+        with contextlib.suppress(OSError), open("/proc/%d/mem" % pid, "rb", 0) as memory:
+            for line in read("/proc/%d/maps" % pid).splitlines():
+                start, end = (int(x, 16) for x in line.split()[0].split("-"))
+                with contextlib.suppress(OSError, OverflowError, ValueError):
+                    if end - start < 256 << 20:
+                        memory.seek(start)
+                        if real.encode() in memory.read(end - start):
+                            found.append((pid, name_of(pid)))
+                            break
+    return found
+
+
+@each(wall, "CRED-01 CRED-14 SEN-03", "over a session's whole life: memory, the runtime's own words, the wire, cores, and what is left")
+def _(t, runtime):
+    real = secret()
+    home = boxed(runtime, real)
+    for word in ("core.", "core"):
+        t.works(not os.path.exists(os.path.join(home.repo, word)), "no core lies there")
+    with lab.capture() as wire:
+        process = home.start("sh", "-c", "%s; echo; while ! test -e go; do sleep 0.1; done; %s; echo; exec sleep 60" % (CURL % (HOST, "h"), CURL % (HOST, "i")),
+                             preexec=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2))
+        try:
+            t.works(process.stdout.readline() == b"it came\n", "it runs, and has used it")
+            t.attack(in_memory(real, process.pid) == [], "no process's memory that can be looked at, but kraft's own", in_memory(real, process.pid))
+            t.control(in_memory(real) != [], "kraft's own is found")
+            name = runtime.containers(home.kraft_home)[0]
+            told = json.dumps(runtime.inspect(name)) + "".join(runtime.call("logs", name, ok=False)[1:])
+            t.attack(real not in told and home.kraft_home in told, "nothing that the runtime knows of the container", told[:300])
+            egress = wait_for(lambda: next((p for p in children(process.pid) if name_of(p).startswith("kraft-egress")), None))
+            os.kill(egress, signal.SIGABRT)  # as by a fault of its own
+            t.works(bool(wait_for(lambda: events(home, "sandbox_egress_lost"), 10)), "it is told")
+            write(home.worktree + "/go", "x")
+            t.works(process.stdout.readline() == b"it came\n" and SEEN[-1].target == "/i" and real.encode() in SEEN[-1].head, "and it goes on")
+        finally:
+            process.terminate()
+            out, err = process.communicate()
+    t.attack(real.encode() not in out + err, "nothing that was printed")
+    t.attack(wire.packets and not [p for p in wire.packets if real.encode() in p[2]], "no packet: TLS is all that left", len(wire.packets))
+    t.attack(files_with(real, home.root) == [], "no file is left with it, nor a core", files_with(real, home.root))
 
 
 @each(wall, "SEN-02 SEN-04 CRED-02 CRED-03", "without the sentinel there is no request; another host gets no secret")
