@@ -11,6 +11,9 @@
 	X(shell)           \
 	X(explain)         \
 	X(why_host)        \
+	X(why_path)        \
+	X(why_command)     \
+	X(why_env)         \
 	X(view_list)       \
 	X(view_watch)      \
 	X(view_show)       \

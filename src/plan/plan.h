@@ -263,6 +263,29 @@ enum {
 const struct kr_plan *kr_plan_build(struct kr_arena *arena, const struct kr_host *host,
 	const struct kr_request *request, struct kr_strs *partial_lookup, struct kr_error *err);
 
+/* What a worker finds at a path (view.c). kind, name in --json */
+#define KR_SIGHTS(X)                                                                                   \
+	X(ABSENT, "absent")         /* nothing */                                                          \
+	X(EMPTY, "masked")          /* an empty file in the place of one; on macOS it cannot be opened */  \
+	X(OWN, "own")               /* the session's own: processes, devices, memory */                    \
+	X(READ, "read-only")                                                                               \
+	X(WRITE, "read-write")                                                                             \
+	X(IMAGE, "image")           /* a container's: whatever its image has there */
+enum kr_sight_kind {
+#define X(kind, name) KR_SIGHT_##kind,
+	KR_SIGHTS(X)
+#undef X
+};
+const char *kr_sight_name(enum kr_sight_kind kind);
+struct kr_sight {
+	enum kr_sight_kind kind;
+	const char *path;           /* where it leads inside, links followed */
+	const struct kr_step *step; /* that says so; NULL: none holds it */
+	bool is_there;              /* there is something, as far as the plan can tell */
+};
+/* `path` is clean. Pure but for what host->fs tells. */
+void kr_plan_look(struct kr_arena *arena, const struct kr_host *host, const struct kr_plan *plan, const char *path, struct kr_sight *out);
+
 /* CTR-11, CHN-11: a container says what of the network it has. Of kind: os the configuration asks for it. Pure. */
 int kr_plan_check_network(const struct kr_repo *repo, struct kr_error *err);
 

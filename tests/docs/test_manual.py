@@ -10,7 +10,7 @@ KRAFT = os.path.join(os.environ.get("KRAFT_BUILD") or ROOT / "build", "kraft")
 PAGES = {
     "man/kraft-run.1.scd": ["run"],
     "man/kraft-explain.1.scd": ["explain"],
-    "man/kraft-why.1.scd": ["why host"],
+    "man/kraft-why.1.scd": ["why host", "why path", "why command", "why env"],
     "man/kraft-repo.1.scd": ["repo connect", "repo list", "repo path", "repo disconnect"],
     "man/kraft-view.1.scd": ["view list", "view watch", "view show", "view threads", "view sessions", "view logs", "view events", "view diff"],
     "man/kraft-item.1.scd": ["item create", "item start", "item pause", "item unblock", "item approve", "item reject", "item retry", "item skip", "item escalate", "item review", "item comment",

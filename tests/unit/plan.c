@@ -118,6 +118,62 @@ places_in_tmp_cannot_be_moved(void **state)
 	plan_case_fini(&c);
 }
 
+/* Links as the worker's kernel follows them: over what is mounted there, not over the host. */
+static void
+what_a_worker_finds_at_a_path(void **state)
+{
+	static const struct fake_entry entries[] = { { "/srv/t/x", "file" }, { "/srv/t/.npmrc", "file" }, { "/srv/t/out", "-> ../secret/y" },
+		{ "/srv/t/back", "-> x" }, { "/srv/t/gone", "-> none/z" }, { "/srv/secret/y", "file" }, { "/srv/l", "-> t" }, { "/srv/t/loop", "-> loop" },
+		{ "/tmp/a/b/x", "file" }, { "/tmp/a/other", "file" }, { NULL, NULL } };
+	static const struct {
+		const char *path, *leads_to;
+		enum kr_sight_kind kind;
+		bool is_there;
+	} cases[] = {
+		{ "/srv/t/x", "/srv/t/x", KR_SIGHT_READ, true },
+		{ "/srv/t", "/srv/t", KR_SIGHT_READ, true },
+		{ "/srv/t/back", "/srv/t/x", KR_SIGHT_READ, true },
+		{ "/srv/l/x", "/srv/t/x", KR_SIGHT_READ, true },
+		{ "/srv/l/none/more", "/srv/t/none/more", KR_SIGHT_ABSENT, false },
+		{ "/srv/t/.npmrc", "/srv/t/.npmrc", KR_SIGHT_EMPTY, true },
+		{ "/srv/t/out", "/srv/secret/y", KR_SIGHT_ABSENT, false },
+		{ "/srv/t/gone", "/srv/t/none/z", KR_SIGHT_ABSENT, false },
+		{ "/srv/t/loop", "/srv/t/loop", KR_SIGHT_ABSENT, false },
+		{ "/srv/secret/y", "/srv/secret/y", KR_SIGHT_ABSENT, false },
+		{ "/srv/secret", "/srv/secret", KR_SIGHT_ABSENT, false },
+		{ "/srv", "/srv", KR_SIGHT_READ, true },
+		{ "/", "/", KR_SIGHT_READ, true },
+		{ "/usr/bin/make", "/usr/bin/make", KR_SIGHT_READ, true },
+		{ "/usr/bin/none", "/usr/bin/none", KR_SIGHT_ABSENT, false },
+		{ "/proc/1", "/proc/1", KR_SIGHT_OWN, false },
+		{ "/var/tmp/x", "/tmp/x", KR_SIGHT_OWN, false },
+		{ "/tmp", "/tmp", KR_SIGHT_OWN, true },
+		{ "/tmp/a", "/tmp/a", KR_SIGHT_READ, true }, /* sealed: leads to what is exposed below */
+		{ "/tmp/a/b/x", "/tmp/a/b/x", KR_SIGHT_READ, true },
+		{ "/tmp/a/other", "/tmp/a/other", KR_SIGHT_ABSENT, false },
+		{ CASE_WORKTREE "/new", CASE_WORKTREE "/new", KR_SIGHT_WRITE, false },
+		{ CASE_WORKTREE, CASE_WORKTREE, KR_SIGHT_WRITE, true },
+	};
+	struct plan_case c;
+	const struct kr_plan *plan;
+
+	(void)state;
+	plan_case_init(&c, entries, "make");
+	plan_case_expose(&c, "/srv/t");
+	plan_case_expose(&c, "/srv/l");
+	plan_case_expose(&c, "/tmp/a/b");
+	plan = plan_case_build(&c);
+	KR_BUG_IF(!plan);
+	for (size_t i = 0; i < KR_COUNT(cases); i++) {
+		struct kr_sight sight;
+
+		kr_plan_look(&c.arena, &c.host, plan, cases[i].path, &sight);
+		if (sight.kind != cases[i].kind || sight.is_there != cases[i].is_there || strcmp(sight.path, cases[i].leads_to) != 0)
+			fail_msg("%s: %s, leads to '%s', %d", cases[i].path, kr_sight_name(sight.kind), sight.path, sight.is_there);
+	}
+	plan_case_fini(&c);
+}
+
 /* 300 exposed paths and masks work, one more is refused with the count. */
 static void
 three_hundred_binds_are_the_limit(void **state)
@@ -449,6 +505,7 @@ main(void)
 		cmocka_unit_test(nothing_else_of_kraft_home_is_shown),
 		cmocka_unit_test(parents_come_before_children),
 		cmocka_unit_test(places_in_tmp_cannot_be_moved),
+		cmocka_unit_test(what_a_worker_finds_at_a_path),
 		cmocka_unit_test(three_hundred_binds_are_the_limit),
 		cmocka_unit_test(the_search_is_bounded),
 		cmocka_unit_test(names_in_an_unlistable_directory_are_masked),
