@@ -37,5 +37,7 @@ void kr_api_reference(struct kr_buf *out);
 
 /* <run_dir>/token (0600, ours, no link): 43 letters; made when there is none. KR_E_REFUSED when others may read it. */
 int kr_api_token(struct kr_arena *arena, const struct kr_places *places, const char **out, struct kr_error *err);
+/* The one that is there; *out NULL: there is none yet. Makes none. */
+int kr_api_token_look(struct kr_arena *arena, const struct kr_places *places, const char **out, struct kr_error *err);
 
 #endif

@@ -107,6 +107,17 @@ make_token(struct kr_arena *arena, const char *path, struct kr_error *err)
 }
 
 int
+kr_api_token_look(struct kr_arena *arena, const struct kr_places *places, const char **out, struct kr_error *err)
+{
+	const char *path = kr_path_join(arena, places->run_dir, "token");
+
+	*out = NULL;
+	if (!path)
+		return kr_fail(err, KR_E_LIMIT, "the path of '%s' is too long", places->run_dir);
+	return read_token(arena, path, out, err) < 0 ? -1 : 0;
+}
+
+int
 kr_api_token(struct kr_arena *arena, const struct kr_places *places, const char **out, struct kr_error *err)
 {
 	const char *path = kr_path_join(arena, places->run_dir, "token");

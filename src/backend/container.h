@@ -155,6 +155,9 @@ void kr_container_walls(struct kr_arena *arena, const struct kr_runtime *runtime
  */
 int kr_container_sweep(struct kr_arena *arena, const struct kr_runtime *runtime, const struct kr_host *host,
 	bool (*is_alive)(void *context, const char *session), void *context, struct kr_error *err);
+/* Which those are, and nothing is ended. */
+int kr_container_left(struct kr_arena *arena, const struct kr_runtime *runtime, const struct kr_host *host,
+	bool (*is_alive)(void *context, const char *session), void *context, struct kr_strs *names, struct kr_error *err);
 /* One container by its name, whatever state it is in; that there is none is fine. */
 int kr_container_remove(struct kr_arena *arena, const struct kr_runtime *runtime, const char *name, struct kr_error *err);
 

@@ -128,6 +128,21 @@ sweep_directories(struct sweep *s, const char *run_dir)
 }
 
 int
+kr_container_left(struct kr_arena *arena, const struct kr_runtime *runtime, const struct kr_host *host,
+	bool (*is_alive)(void *context, const char *session), void *context, struct kr_strs *names, struct kr_error *err)
+{
+	const struct sweep s = { .arena = arena, .runtime = runtime, .is_alive = is_alive, .context = context };
+	struct kr_containers_seen seen = { 0 };
+
+	if (list(arena, runtime, &seen, err) < 0)
+		return kr_wrap(err, "looking for containers that dead sessions left");
+	for (size_t i = 0; i < seen.n; i++)
+		if (is_left_behind(&s, &seen.v[i], host->places.kraft_home))
+			kr_strs_add(arena, names, seen.v[i].name);
+	return 0;
+}
+
+int
 kr_container_sweep(struct kr_arena *arena, const struct kr_runtime *runtime, const struct kr_host *host,
 	bool (*is_alive)(void *context, const char *session), void *context, struct kr_error *err)
 {

@@ -6,6 +6,10 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/doctor.h"
+#include "cli/entry.h"
+#include "os/host.h"
+
+enum { JSON, FIX, YES };
 
 static const struct {
 	const char *name, *shown;
@@ -36,9 +40,20 @@ add(struct kr_doctor *d, struct kr_doctor_row row)
 	d->rows[d->row_count++] = row;
 }
 
+/* "run directory" of "a b" is "run-directory:a b": a repository's name is the person's, and stays as it is. */
+static const char *
+id_of(struct kr_arena *arena, const char *check, const char *repo)
+{
+	char *id = kr_arena_dup(arena, check);
+
+	for (char *c = id; *c; c++)
+		if (*c == ' ' || *c == '_')
+			*c = '-';
+	return repo ? kr_arena_printf(arena, "%s:%s", id, repo) : id;
+}
+
 void
-kr_doctor_add(
-	struct kr_doctor *d, const char *name, enum kr_verdict verdict, const char *fix, const char *fmt, ...)
+kr_doctor_add(struct kr_doctor *d, const char *check, enum kr_verdict verdict, const char *fix, const char *fmt, ...)
 {
 	char text[2048];
 	va_list ap;
@@ -46,17 +61,23 @@ kr_doctor_add(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	add(d, (struct kr_doctor_row){ name, verdict, kr_arena_dup(d->arena, text), kr_arena_dup(d->arena, fix) });
+	add(d, (struct kr_doctor_row){ .check = check,
+			   .repo = d->repo,
+			   .name = d->repo ? kr_arena_printf(d->arena, "%s %s", check, d->repo) : check,
+			   .id = id_of(d->arena, check, d->repo),
+			   .verdict = verdict,
+			   .detail = kr_arena_dup(d->arena, text),
+			   .fix = kr_arena_dup(d->arena, fix) });
 }
 
 void
-kr_doctor_add_error(struct kr_doctor *d, const char *name, const struct kr_error *err)
+kr_doctor_add_error(struct kr_doctor *d, const char *check, const struct kr_error *err)
 {
 	if (err->place.line)
-		kr_doctor_add(d, name, KR_VERDICT_FAIL, err->hint, "%s:%u:%u: %s", err->place.path, err->place.line,
+		kr_doctor_add(d, check, KR_VERDICT_FAIL, err->hint, "%s:%u:%u: %s", err->place.path, err->place.line,
 			err->place.column, err->message);
 	else
-		kr_doctor_add(d, name, KR_VERDICT_FAIL, err->hint, "%s", err->message);
+		kr_doctor_add(d, check, KR_VERDICT_FAIL, err->hint, "%s", err->message);
 }
 
 /* ---- output ---- */
@@ -127,7 +148,9 @@ print_json(const struct kr_doctor *d, bool well, struct kr_error *err)
 	for (size_t i = 0; i < d->row_count; i++) {
 		json_t *row = json_object();
 
+		json_object_set_new(row, "id", json_text(d->rows[i].id));
 		json_object_set_new(row, "name", json_text(d->rows[i].name));
+		json_object_set_new(row, "repository", d->rows[i].repo ? json_text(d->rows[i].repo) : json_null());
 		json_object_set_new(row, "verdict", json_string(verdicts[d->rows[i].verdict].name));
 		json_object_set_new(row, "detail", json_text(d->rows[i].detail));
 		json_object_set_new(row, "fix", json_text(d->rows[i].fix));
@@ -138,37 +161,100 @@ print_json(const struct kr_doctor *d, bool well, struct kr_error *err)
 	return kr_print_json(root, err);
 }
 
+/* -1: nothing can be asked, or not about this repository. */
+static int
+begin(struct kr_doctor *d, const char *word, struct kr_error *err)
+{
+	if (kr_host_gather_places(d->arena, &d->host, err) < 0)
+		return -1;
+	d->repos = kr_repos_load(d->arena, &d->host.places, &d->repos_why);
+	if (!word)
+		return 0;
+	if (!d->repos) {
+		*err = d->repos_why;
+		return -1;
+	}
+	d->only = kr_entry_find(d->arena, d->repos, word, err);
+	return d->only ? 0 : -1;
+}
+
+static int
+ask(struct kr_doctor *d, const char *word, struct kr_error *err)
+{
+	struct kr_arena *arena = d->arena;
+
+	*d = (struct kr_doctor){ .arena = arena };
+	if (begin(d, word, err) < 0)
+		return -1;
+	kr_doctor_host(d);
+	kr_doctor_walls(d);
+	kr_doctor_repos(d);
+	kr_doctor_running(d);
+	return 0;
+}
+
+static bool
+is_well(const struct kr_doctor *d)
+{
+	for (size_t i = 0; i < d->row_count; i++)
+		if (d->rows[i].verdict == KR_VERDICT_FAIL)
+			return false;
+	return true;
+}
+
+/* One mend may show the next; a person who said no is not asked again. */
+static int
+fix(struct kr_doctor *d, const char *word, bool yes, struct kr_error *err)
+{
+	const int rounds = yes ? 4 : 1;
+	int done = 1;
+
+	for (int round = 0; round < rounds && done > 0 && kr_doctor_can_mend(d); round++) {
+		done = kr_doctor_fix(d, yes, err);
+		if (done < 0 || (done > 0 && ask(d, word, err) < 0))
+			return -1;
+		if (done > 0)
+			print(d);
+	}
+	return 0;
+}
+
 static int
 run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
+	const char *word = parsed->word_count ? parsed->words[0] : NULL;
 	struct kr_doctor doctor = { .arena = arena };
-	bool well = true;
 
-	if (kr_doctor_host(&doctor))
-		kr_doctor_repos(&doctor);
-	for (size_t i = 0; i < doctor.row_count; i++)
-		well = well && doctor.rows[i].verdict != KR_VERDICT_FAIL;
-	if (!parsed->value[0])
-		print(&doctor);
-	else if (print_json(&doctor, well, err) < 0)
+	if (parsed->value[JSON] && parsed->value[FIX])
+		return kr_fail(err, KR_E_USAGE, "'--fix' asks a person, so it does not go with '--json'");
+	if (parsed->value[YES] && !parsed->value[FIX])
+		return kr_fail(err, KR_E_USAGE, "'--yes' agrees to what '--fix' would do, and stands beside it only");
+	if (ask(&doctor, word, err) < 0)
 		return -1;
-	return well ? 0 : 1;
+	if (!parsed->value[JSON])
+		print(&doctor);
+	else if (print_json(&doctor, is_well(&doctor), err) < 0)
+		return -1;
+	if (parsed->value[FIX] && fix(&doctor, word, parsed->value[YES] != NULL, err) < 0)
+		return -1;
+	return is_well(&doctor) ? 0 : 1;
 }
 
 static const struct kr_option options[] = {
-	{ "json", 0, NULL, "one JSON object: ok, and rows of name, verdict, detail, fix" },
+	[JSON] = { "json", 0, NULL, "one JSON object: ok, and rows of id, name, repository, verdict, detail, fix" },
+	[FIX] = { "fix", 0, NULL, "mend what kraft can mend: modes of your files, a profile for AppArmor; each is shown and asked first" },
+	[YES] = { "yes", 'y', NULL, "with --fix: agree to all of it" },
 	{ NULL },
 };
 
 const struct kr_command kr_cmd_admin_doctor = {
 	.name = "admin doctor",
-	.usage = "[--json]",
+	.usage = "[OPTIONS] [REPOSITORY]",
 	.summary = "check that this host and repos.yaml are fit for kraft",
-	.help = "Asks what a launch would ask, and tries a sandbox. Each row is ok, skip, warn or FAIL, with the "
-			"fix where there\n"
-			"is one. The exit status is 1 when a row fails. Nothing is changed but kraft's own directories, "
-			"which are made\n"
-			"where they are missing.",
+	.help = "Asks what a launch would ask, and tries a sandbox. Each row is ok, skip, warn or FAIL, with the fix where there\n"
+			"is one. REPOSITORY, a name, an id or a path, leaves the rows of the others out. Nothing is changed but by --fix.\n\n"
+			"Exit status: 0 no row fails, 1 one does.",
 	.options = options,
+	.words_max = 1,
 	.run = run,
 };

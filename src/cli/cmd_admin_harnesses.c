@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/harnesses.h"
 #include "config/harness.h"
 #include "os/host.h"
 
@@ -22,76 +23,10 @@ static const struct kr_option options[] = {
 	{ 0 },
 };
 
-/* A harness as it was found: loaded, with its program (NULL: it is not here), or the error. */
-struct seen {
-	const char *id;
-	bool loads;
-	struct kr_harness harness;
-	const char *program;
-	struct kr_error err;
-};
-
-/* ---- what is here ---- */
-
-static bool
-is_program(const char *path)
-{
-	struct stat st;
-
-	return path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-/* On PATH as a launch has it: directories that are relative or empty are passed over. */
-static const char *
-find_program(struct kr_arena *arena, const struct kr_host *host, const char *command)
-{
-	const char *path = kr_host_env(host, "PATH");
-
-	if (strchr(command, '/'))
-		return is_program(command) ? command : NULL;
-	for (size_t n; path; path = path[n] ? path + n + 1 : NULL) {
-		const char *directory, *file;
-
-		n = strcspn(path, ":");
-		directory = kr_arena_dup_n(arena, path, n);
-		file = *directory == '/' ? kr_path_join(arena, directory, command) : NULL;
-		if (is_program(file))
-			return file;
-	}
-	return NULL;
-}
-
-static int
-look(struct kr_arena *arena, const struct kr_host *host, const char *id, struct seen *out)
-{
-	*out = (struct seen){ .id = id };
-	if (kr_harness_load(arena, &host->places, id, &out->harness, &out->err) < 0)
-		return -1;
-	out->loads = true;
-	out->program = find_program(arena, host, out->harness.command);
-	return 0;
-}
-
-/* NULL with err. */
-static struct seen *
-look_at_all(struct kr_arena *arena, const struct kr_host *host, size_t *n, struct kr_error *err)
-{
-	struct kr_strs ids = { 0 };
-	struct seen *seen;
-
-	if (kr_harness_ids(arena, &host->places, &ids, err) < 0)
-		return NULL;
-	seen = kr_arena_alloc(arena, (ids.n + 1) * sizeof(*seen));
-	for (size_t i = 0; i < ids.n; i++)
-		(void)look(arena, host, ids.v[i], &seen[i]); /* the row says so */
-	*n = ids.n;
-	return seen;
-}
-
 /* ---- as JSON ---- */
 
 static json_t *
-seen_json(const struct seen *seen)
+seen_json(const struct kr_harness_seen *seen)
 {
 	const struct kr_harness *h = &seen->harness;
 
@@ -102,7 +37,7 @@ seen_json(const struct seen *seen)
 }
 
 static json_t *
-one_json(const struct seen *seen)
+one_json(const struct kr_harness_seen *seen)
 {
 	const struct kr_harness *h = &seen->harness;
 	json_t *object = seen_json(seen), *capabilities = json_array();
@@ -122,7 +57,7 @@ one_json(const struct seen *seen)
 }
 
 static int
-print_all_json(const struct seen *seen, size_t n, struct kr_error *err)
+print_all_json(const struct kr_harness_seen *seen, size_t n, struct kr_error *err)
 {
 	json_t *list = json_array();
 
@@ -134,7 +69,7 @@ print_all_json(const struct seen *seen, size_t n, struct kr_error *err)
 /* ---- for people ---- */
 
 static const char *
-program_words(struct kr_arena *arena, const struct seen *seen)
+program_words(struct kr_arena *arena, const struct kr_harness_seen *seen)
 {
 	if (seen->program)
 		return kr_shown(arena, seen->program);
@@ -142,7 +77,7 @@ program_words(struct kr_arena *arena, const struct seen *seen)
 }
 
 static const char *
-from_words(const struct seen *seen)
+from_words(const struct kr_harness_seen *seen)
 {
 	const struct kr_harness *h = &seen->harness;
 
@@ -152,7 +87,7 @@ from_words(const struct seen *seen)
 }
 
 static void
-print_row(struct kr_arena *arena, const struct seen *seen, int width)
+print_row(struct kr_arena *arena, const struct kr_harness_seen *seen, int width)
 {
 	const struct kr_error *err = &seen->err;
 
@@ -167,7 +102,7 @@ print_row(struct kr_arena *arena, const struct seen *seen, int width)
 }
 
 static void
-print_all(struct kr_arena *arena, const struct seen *seen, size_t n)
+print_all(struct kr_arena *arena, const struct kr_harness_seen *seen, size_t n)
 {
 	int width = 7;
 
@@ -201,7 +136,7 @@ print_default(struct kr_arena *arena, const char *name, const char *value)
 }
 
 static void
-print_one(struct kr_arena *arena, const struct seen *seen)
+print_one(struct kr_arena *arena, const struct kr_harness_seen *seen)
 {
 	const struct kr_harness *h = &seen->harness;
 	bool is_other = strcmp(h->id, h->provider) != 0;
@@ -220,9 +155,9 @@ static int
 run_one(
 	struct kr_arena *arena, const struct kr_host *host, const char *id, bool as_json, struct kr_error *err)
 {
-	struct seen seen;
+	struct kr_harness_seen seen;
 
-	if (look(arena, host, id, &seen) < 0) {
+	if (kr_harness_look(arena, host, id, &seen) < 0) {
 		*err = seen.err;
 		return -1;
 	}
@@ -237,14 +172,14 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 {
 	bool as_json = parsed->value[JSON];
 	struct kr_host host;
-	struct seen *seen;
+	struct kr_harness_seen *seen;
 	size_t n;
 
 	if (kr_host_gather_places(arena, &host, err) < 0)
 		return -1;
 	if (parsed->word_count)
 		return run_one(arena, &host, parsed->words[0], as_json, err);
-	seen = look_at_all(arena, &host, &n, err);
+	seen = kr_harnesses_look(arena, &host, &n, err);
 	if (!seen)
 		return -1;
 	if (as_json)

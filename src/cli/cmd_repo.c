@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/entry.h"
 #include "run/where.h"
 #include "config/config.h"
 #include "config/detect.h"
@@ -50,103 +51,17 @@ load(struct context *c, struct kr_arena *arena, struct kr_error *err)
 	return c->repos ? 0 : -1;
 }
 
-/* Every link resolved; the cleaned absolute path where nothing is there. NULL when it is too long. */
-static const char *
-resolve(struct kr_arena *arena, const char *path)
-{
-	char resolved[KR_PATH_MAX], here[KR_PATH_MAX];
-
-	if (realpath(path, resolved))
-		return kr_arena_dup(arena, resolved);
-	return getcwd(here, sizeof(here)) ? kr_path_join(arena, here, path) : NULL;
-}
-
 /* The top of the checkout that holds a path (or the current directory). */
 static int
 find_checkout(struct context *c, const char *word, struct kr_checkout *out)
 {
-	const char *path = resolve(c->arena, word ? word : ".");
+	const char *path = kr_entry_resolve(c->arena, word ? word : ".");
 
 	if (!path)
 		return kr_fail(c->err, KR_E_LIMIT, "the path '%s' is too long", word ? word : ".");
 	if (word && access(path, F_OK) < 0)
 		return kr_fail_errno(c->err, KR_E_NOT_FOUND, errno, "cannot find '%s'", path);
 	return kr_checkout_find(c->arena, path, out, c->err);
-}
-
-static const struct kr_repo *
-entry_of(struct context *c, const char *path)
-{
-	for (size_t i = 0; i < c->repos->repo_count; i++) {
-		const char *resolved = resolve(c->arena, c->repos->repo[i].path);
-
-		if (strcmp(c->repos->repo[i].path, path) == 0 || (resolved && strcmp(resolved, path) == 0))
-			return &c->repos->repo[i];
-	}
-	return NULL;
-}
-
-/* The entry of a name or id; with several of one name an error. NULL without an error: none. */
-static const struct kr_repo *
-entry_named(struct context *c, const char *name)
-{
-	const struct kr_repo *found = NULL;
-
-	for (size_t i = 0; i < c->repos->repo_count; i++) {
-		const struct kr_repo *repo = &c->repos->repo[i];
-
-		if (repo->id && strcmp(repo->id, name) == 0)
-			return repo;
-		if (strcmp(repo->name, name) != 0)
-			continue;
-		if (found) {
-			kr_fail(c->err, KR_E_USAGE, "'%s' names two repositories", name);
-			kr_hint(c->err, "give the path: '%s' or '%s'", found->path, repo->path);
-			return NULL;
-		}
-		found = repo;
-	}
-	return found;
-}
-
-static void
-fail_unconnected(struct context *c, const char *path)
-{
-	kr_fail(c->err, KR_E_NOT_FOUND, "'%s' is not connected", path);
-	kr_hint(c->err,
-		c->repos->repo_count ? "'kraft repo list' shows what is" : "'kraft repo connect' connects it");
-}
-
-/* What a person means by a word: a name, an entry's path (which may be gone), or a place in a connected
- * checkout. */
-static const struct kr_repo *
-find_entry(struct context *c, const char *word)
-{
-	const struct kr_repo *repo = NULL;
-	struct kr_checkout checkout;
-	const char *path;
-
-	if (word && !strchr(word, '/') && word[0] != '.')
-		repo = entry_named(c, word);
-	if (repo || c->err->code)
-		return repo;
-	path = resolve(c->arena, word ? word : ".");
-	repo = path ? entry_of(c, path) : NULL;
-	if (repo)
-		return repo;
-	if (!path || access(path, F_OK) < 0) {
-		fail_unconnected(c, word ? word : ".");
-		return NULL;
-	}
-	if (kr_checkout_find(c->arena, path, &checkout, c->err) < 0) {
-		if (c->err->code == KR_E_NOT_FOUND)
-			fail_unconnected(c, path);
-		return NULL;
-	}
-	repo = entry_of(c, checkout.root);
-	if (!repo)
-		fail_unconnected(c, checkout.root);
-	return repo;
 }
 
 /* ---- writing repos.yaml ---- */
@@ -193,7 +108,7 @@ open_target(const struct kr_host *host, struct kr_arena *arena, struct target *o
 	if (kr_host_prepare_dirs(host, err) < 0 || take_lock(&host->places, arena, &out->lock_fd, err) < 0)
 		return -1;
 	if (lstat(path, &st) == 0)
-		path = resolve(arena, path);
+		path = kr_entry_resolve(arena, path);
 	out->path = path;
 	out->name = kr_path_basename(path);
 	out->dir_fd = open(kr_path_dirname(arena, path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -381,7 +296,7 @@ connect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_er
 		find_checkout(&c, parsed->word_count ? parsed->words[0] : NULL, &checkout) < 0)
 		return 1;
 	print_warnings(&c);
-	old = entry_of(&c, checkout.root);
+	old = kr_entry_of(arena, c.repos, checkout.root);
 	if (old)
 		return print_connected_already(&c, old);
 	if (check_connectable(&c, checkout.root) < 0)
@@ -525,7 +440,7 @@ disconnect_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr
 	if (load(&c, arena, err) < 0)
 		return 1;
 	print_warnings(&c);
-	repo = find_entry(&c, parsed->word_count ? parsed->words[0] : NULL);
+	repo = kr_entry_find(arena, c.repos, parsed->word_count ? parsed->words[0] : NULL, err);
 	if (!repo || remove_entry(&c, repo->path) < 0)
 		return 1;
 	printf("disconnected '%s': its entry is gone from %s; the checkout is untouched\n",
@@ -562,7 +477,7 @@ path_run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error
 
 	if (load(&c, arena, err) < 0)
 		return 1;
-	repo = find_entry(&c, parsed->word_count ? parsed->words[0] : NULL);
+	repo = kr_entry_find(arena, c.repos, parsed->word_count ? parsed->words[0] : NULL, err);
 	if (!repo)
 		return 1;
 	if (parsed->value[PATH_JSON])

@@ -24,11 +24,22 @@ enum kr_verdict {
 		KR_VERDICT_COUNT
 };
 
+/* What --fix does about a row: one of these. Neither weakens the host. */
+struct kr_mend {
+	const char *path;   /* of ours: a file or directory that keeps of its mode only what is in `mode` */
+	unsigned mode;
+	const char *script; /* for sh, by sudo */
+};
+
 struct kr_doctor_row {
-	const char *name; /* "bubblewrap", "expose myrepo" */
+	const char *check; /* "bubblewrap", "run directory" */
+	const char *repo;  /* whose; NULL: this host's */
+	const char *name;  /* for a person: both */
+	const char *id;    /* for programs, stable: "run-directory", "expose:myrepo" */
 	enum kr_verdict verdict;
 	const char *detail;
 	const char *fix; /* "" for none; may have several lines */
+	struct kr_mend mend; /* all zero: none that kraft itself can do */
 };
 
 /* kind: docker; found once. */
@@ -43,17 +54,36 @@ struct kr_doctor {
 	struct kr_arena *arena;
 	struct kr_doctor_runtime *runtime; /* NULL: nobody has asked */
 	struct kr_host host; /* guest_dir NULL when it was not found */
+	const struct kr_repos *repos; /* NULL: they do not load, as `repos_why` says */
+	struct kr_error repos_why;
+	const struct kr_repo *only;   /* what is asked about; NULL: every repository */
+	const char *repo;             /* whose rows are added now; NULL: the host's */
 	struct kr_doctor_row *rows;
 	size_t row_count, row_cap;
 };
 
-void kr_doctor_add(struct kr_doctor *doctor, const char *name, enum kr_verdict verdict, const char *fix,
+void kr_doctor_add(struct kr_doctor *doctor, const char *check, enum kr_verdict verdict, const char *fix,
 	const char *fmt, ...) KR_PRINTF(5, 6);
 /* A row that fails with this error and its hint. */
-void kr_doctor_add_error(struct kr_doctor *doctor, const char *name, const struct kr_error *err);
+void kr_doctor_add_error(struct kr_doctor *doctor, const char *check, const struct kr_error *err);
 
-/* Fills doctor->host; false when nothing else can be asked. */
-bool kr_doctor_host(struct kr_doctor *doctor);
+/* To the row that was added last. */
+void kr_doctor_mend(struct kr_doctor *doctor, struct kr_mend mend);
+/* When the path is ours and has more rights than `mode`: that --fix can take them away. */
+void kr_doctor_mend_mode(struct kr_doctor *doctor, const char *path, unsigned mode);
+
+/* doctor_fix.c. Whether there is anything to do. */
+bool kr_doctor_can_mend(const struct kr_doctor *doctor);
+/* Shows each and asks on the terminal, unless `yes`. Returns how many were done; -1. */
+int kr_doctor_fix(const struct kr_doctor *doctor, bool yes, struct kr_error *err);
+/* One, without a question. sudo: the program; NULL: there is none. */
+int kr_mend_apply(const struct kr_mend *mend, const char *sudo, struct kr_error *err);
+
+/* With doctor->host and repos: who runs kraft, its places and programs (doctor_host.c); the walls of kind: os (doctor_walls.c); what
+ * runs or ran, and the agents (doctor_running.c). */
+void kr_doctor_host(struct kr_doctor *doctor);
+void kr_doctor_walls(struct kr_doctor *doctor);
+void kr_doctor_running(struct kr_doctor *doctor);
 void kr_doctor_repos(struct kr_doctor *doctor);
 /* Whether any repository's workers run in bubblewrap; true where nobody can say. */
 bool kr_doctor_needs_bubblewrap(struct kr_doctor *doctor);

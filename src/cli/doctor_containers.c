@@ -8,12 +8,6 @@
 #include "os/host.h"
 #include "run/kit.h"
 
-static const char *
-named(const struct kr_doctor *d, const char *what, const struct kr_repo *repo)
-{
-	return kr_arena_printf(d->arena, "%s %s", what, repo->name);
-}
-
 /* ---- once for this host ---- */
 
 static void
@@ -64,28 +58,41 @@ check_flaws(struct kr_doctor *d, const struct kr_runtime *runtime)
 			kr_doctor_add(d, flaws[i].row, KR_VERDICT_WARN, flaws[i].fix, "%s", flaws[i].detail);
 }
 
-/* What sandbox.yaml and the runtime say; asked at the first repository that needs it. */
-static const struct kr_doctor_runtime *
-ask_once(struct kr_doctor *d)
+/* What sandbox.yaml and the runtime say. */
+static void
+ask(struct kr_doctor *d, struct kr_doctor_runtime *seen)
 {
-	struct kr_doctor_runtime *seen = d->runtime;
 	struct kr_error err = { 0 };
 
-	if (seen)
-		return seen;
-	d->runtime = seen = kr_arena_alloc(d->arena, sizeof(*seen));
 	if (kr_sandbox_file_load(d->arena, &d->host.places, &seen->file, &err) < 0) {
 		kr_doctor_add_error(d, "sandbox.yaml", &err);
-		return seen;
+		return;
 	}
 	seen->has_file = true;
 	check_ca(d, &seen->file);
 	check_relay_image(d, &seen->file);
-	if (kr_runtime_find(d->arena, &d->host, &seen->file, &seen->runtime, &seen->why) < 0)
-		return seen;
+	if (kr_runtime_find(d->arena, &d->host, &seen->file, &seen->runtime, &seen->why) < 0) {
+		kr_doctor_add_error(d, "runtime", &seen->why);
+		return;
+	}
 	seen->has_runtime = true;
+	kr_doctor_add(d, "runtime", KR_VERDICT_OK, "", "%s at '%s'", seen->runtime.name, seen->runtime.program);
 	check_flaws(d, &seen->runtime);
-	return seen;
+}
+
+/* At the first repository that needs it, though the rows are the host's. */
+static const struct kr_doctor_runtime *
+ask_once(struct kr_doctor *d)
+{
+	const char *repo = d->repo;
+
+	if (d->runtime)
+		return d->runtime;
+	d->runtime = kr_arena_new(d->arena, struct kr_doctor_runtime);
+	d->repo = NULL;
+	ask(d, d->runtime);
+	d->repo = repo;
+	return d->runtime;
 }
 
 /* ---- of each repository ---- */
@@ -93,19 +100,18 @@ ask_once(struct kr_doctor *d)
 static void
 check_image(struct kr_doctor *d, const struct kr_repo *repo, const struct kr_runtime *runtime)
 {
-	const char *name = named(d, "sandbox", repo);
 	struct kr_error err = { 0 };
 	struct kr_image image;
 
 	if (kr_image_look(d->arena, runtime, repo->sandbox.image, &image, &err) < 0)
-		kr_doctor_add_error(d, name, &err);
+		kr_doctor_add_error(d, "sandbox", &err);
 	else if (!image.id)
-		kr_doctor_add(d, name, KR_VERDICT_WARN,
+		kr_doctor_add(d, "sandbox", KR_VERDICT_WARN,
 			kr_arena_printf(d->arena, "'%s pull %s' fetches it now", runtime->program, repo->sandbox.image),
 			"%s at '%s'; the image '%s' is not here, and is pulled at the first task", runtime->name,
 			runtime->program, repo->sandbox.image);
 	else
-		kr_doctor_add(d, name, KR_VERDICT_OK, "", "%s at '%s' with '%s' (%s, %.19s)", runtime->name,
+		kr_doctor_add(d, "sandbox", KR_VERDICT_OK, "", "%s at '%s' with '%s' (%s, %.19s)", runtime->name,
 			runtime->program, repo->sandbox.image, image.architecture, image.id);
 }
 
@@ -113,15 +119,14 @@ static void
 check_sandbox(struct kr_doctor *d, const struct kr_repo *repo)
 {
 	const struct kr_doctor_runtime *seen = ask_once(d);
-	const char *name = named(d, "sandbox", repo);
 	struct kr_error err = { 0 };
 
 	if (!seen->has_file)
-		kr_doctor_add(d, name, KR_VERDICT_SKIP, "", "without a sandbox.yaml that loads it cannot be asked");
+		kr_doctor_add(d, "sandbox", KR_VERDICT_SKIP, "", "without a sandbox.yaml that loads it cannot be asked");
 	else if (!seen->has_runtime)
-		kr_doctor_add_error(d, name, &seen->why);
+		kr_doctor_add_error(d, "sandbox", &seen->why);
 	else if (kr_runtime_check(&seen->runtime, &repo->sandbox, seen->file.selinux, &err) < 0)
-		kr_doctor_add_error(d, name, &err);
+		kr_doctor_add_error(d, "sandbox", &err);
 	else
 		check_image(d, repo, &seen->runtime);
 }
@@ -130,16 +135,14 @@ check_sandbox(struct kr_doctor *d, const struct kr_repo *repo)
 static void
 check_egress(struct kr_doctor *d, const struct kr_repo *repo)
 {
-	const char *name = named(d, "egress", repo);
-
 	if (repo->sandbox.network.is_set)
-		kr_doctor_add(d, name, KR_VERDICT_OK, "", "only what 'network' names, through kraft");
+		kr_doctor_add(d, "egress", KR_VERDICT_OK, "", "only what 'network' names, through kraft");
 	else if (repo->sandbox.unrestricted_network)
-		kr_doctor_add(d, name, KR_VERDICT_WARN,
+		kr_doctor_add(d, "egress", KR_VERDICT_WARN,
 			"name the hosts in 'network' in place of 'unrestricted_network'",
 			"workers reach everything that this host reaches, and cannot call kraft");
 	else
-		kr_doctor_add(d, name, KR_VERDICT_FAIL,
+		kr_doctor_add(d, "egress", KR_VERDICT_FAIL,
 			"name the hosts in 'network', or write 'unrestricted_network: true'",
 			"neither 'network' nor 'unrestricted_network', so every launch is refused");
 }
@@ -155,7 +158,7 @@ check_proxy(struct kr_doctor *d, const struct kr_repo *repo)
 
 		if (!value || !kr_proxy_is_loopback(value))
 			continue;
-		kr_doctor_add(d, named(d, "proxy", repo), KR_VERDICT_WARN,
+		kr_doctor_add(d, "proxy", KR_VERDICT_WARN,
 			"have the proxy listen on an address that containers reach, or give the repository a 'network'",
 			"%s points at this host's loopback, which a container does not reach; it is left out there",
 			variables[i]);
@@ -167,24 +170,23 @@ check_proxy(struct kr_doctor *d, const struct kr_repo *repo)
 static const struct kr_repo *
 check_kit(struct kr_doctor *d, const struct kr_repo *repo)
 {
-	const char *name = named(d, "kit", repo);
 	struct kr_run_kit kit = { 0 };
 	struct kr_error err = { 0 };
 
 	if (repo->sandbox.kind != KR_SANDBOX_KIT)
 		return repo;
 	if (!ask_once(d)->has_file) {
-		kr_doctor_add(d, name, KR_VERDICT_SKIP, "", "without a sandbox.yaml that loads it cannot be asked");
+		kr_doctor_add(d, "kit", KR_VERDICT_SKIP, "", "without a sandbox.yaml that loads it cannot be asked");
 		return NULL;
 	}
 	if (kr_run_kit_find(d->arena, &d->host, false, -1, &repo, &kit, &err) < 0) {
 		if (err.code == KR_E_NOT_FOUND)
-			kr_doctor_add(d, name, KR_VERDICT_WARN, err.hint, "%s", err.message);
+			kr_doctor_add(d, "kit", KR_VERDICT_WARN, err.hint, "%s", err.message);
 		else
-			kr_doctor_add_error(d, name, &err);
+			kr_doctor_add_error(d, "kit", &err);
 		return NULL;
 	}
-	kr_doctor_add(d, name, KR_VERDICT_OK, "", "'%s': %zu hosts of its sessions, %zu credentials, %zu wishes skipped",
+	kr_doctor_add(d, "kit", KR_VERDICT_OK, "", "'%s': %zu hosts of its sessions, %zu credentials, %zu wishes skipped",
 		kit.kit.name, kit.kit.network.phase[KR_PHASE_RUNTIME].allow.n, kit.kit.credential_count, kit.kit.skipped.n);
 	return repo;
 }
@@ -193,7 +195,6 @@ check_kit(struct kr_doctor *d, const struct kr_repo *repo)
 static void
 check_credentials(struct kr_doctor *d, const struct kr_repo *repo)
 {
-	const char *name = named(d, "credentials", repo);
 	const size_t count = repo->sandbox.credential_count;
 	struct kr_error err = { 0 };
 	size_t well = 0;
@@ -201,7 +202,7 @@ check_credentials(struct kr_doctor *d, const struct kr_repo *repo)
 	if (!count)
 		return;
 	if (!kr_host_egress_tls_program(d->arena, &d->host, &err)) {
-		kr_doctor_add_error(d, name, &err);
+		kr_doctor_add_error(d, "credentials", &err);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -209,13 +210,13 @@ check_credentials(struct kr_doctor *d, const struct kr_repo *repo)
 		const char *fault = kr_plan_secret_fault(kr_host_env(&d->host, one->source));
 
 		if (fault)
-			kr_doctor_add(d, name, one->inject_count ? KR_VERDICT_FAIL : KR_VERDICT_WARN,
+			kr_doctor_add(d, "credentials", one->inject_count ? KR_VERDICT_FAIL : KR_VERDICT_WARN,
 				kr_arena_printf(d->arena, "set %s in the environment that runs kraft", one->source),
 				"%s of the credential '%s' %s here", one->source, one->env, fault);
 		well += !fault;
 	}
 	if (well == count)
-		kr_doctor_add(d, name, KR_VERDICT_OK, "", "%zu secret%s, each with a value here", count, count == 1 ? "" : "s");
+		kr_doctor_add(d, "credentials", KR_VERDICT_OK, "", "%zu secret%s, each with a value here", count, count == 1 ? "" : "s");
 }
 
 void

@@ -92,6 +92,12 @@ kr_try_capped_mount(void)
 	return ENOTSUP;
 }
 
+int
+kr_try_keyring(void)
+{
+	return ENOTSUP;
+}
+
 /* ---- kqueues ---- */
 
 static int

@@ -240,40 +240,77 @@ kr_host_gather(struct kr_arena *arena, struct kr_host *out, struct kr_error *err
 }
 
 static int
-prepare_dir(const char *what, const char *path, struct kr_error *err)
+refuse_link(const char *what, const char *path, struct kr_error *err)
 {
-	kr_auto_fd int fd = -1;
-	struct stat st;
+	kr_fail(err, KR_E_REFUSED, "%s '%s' is a symbolic link", what, path);
+	return kr_hint(err, "name the directory itself in the environment, or replace the link by a directory");
+}
 
-	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
-		kr_fail(err, KR_E_REFUSED, "%s '%s' is a symbolic link", what, path);
-		return kr_hint(err, "name the directory itself in the environment, or replace the link by a directory");
-	}
-	fd = kr_path_make_dirs(path, err);
-	if (fd < 0)
-		return kr_wrap(err, "%s", what);
-	if (fstat(fd, &st) < 0)
-		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
-	if (st.st_uid != getuid()) {
+static int
+check_dir(const char *what, const char *path, const struct stat *st, struct kr_error *err)
+{
+	if (st->st_uid != getuid()) {
 		kr_fail(err, KR_E_REFUSED, "%s '%s' belongs to another user", what, path);
 		return kr_hint(err, "chown it to you, or choose another place");
 	}
-	if (st.st_mode & 022) {
+	if (st->st_mode & 022) {
 		kr_fail(err, KR_E_REFUSED, "%s '%s' can be written by others (mode %03o)", what, path,
-			(unsigned)(st.st_mode & 0777));
+			(unsigned)(st->st_mode & 0777));
 		return kr_hint(err, "chmod 700 '%s'", path);
 	}
 	return 0;
 }
 
+static int
+prepare_dir(const char *what, const char *path, struct kr_error *err)
+{
+	kr_auto_fd int fd = -1;
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+		return refuse_link(what, path, err);
+	fd = kr_path_make_dirs(path, err);
+	if (fd < 0)
+		return kr_wrap(err, "%s", what);
+	if (fstat(fd, &st) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
+	return check_dir(what, path, &st, err);
+}
+
+/* What stands in the way of prepare_dir, as far as that can be seen without making anything. */
+static int
+look_dir(const char *what, const char *path, struct kr_error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
+	if (S_ISLNK(st.st_mode))
+		return refuse_link(what, path, err);
+	if (!S_ISDIR(st.st_mode))
+		return kr_fail(err, KR_E_REFUSED, "%s '%s' is no directory", what, path);
+	return check_dir(what, path, &st, err);
+}
+
+static int
+each_dir(const struct kr_host *host, int (*act)(const char *what, const char *path, struct kr_error *err), struct kr_error *err)
+{
+	return act("kraft's home directory", host->places.kraft_home, err) < 0 || act("the run directory", host->places.run_dir, err) < 0 ||
+				   act("the configuration directory", host->places.config_dir, err) < 0
+			   ? -1
+			   : 0;
+}
+
 int
 kr_host_prepare_dirs(const struct kr_host *host, struct kr_error *err)
 {
-	if (prepare_dir("kraft's home directory", host->places.kraft_home, err) < 0 ||
-		prepare_dir("the run directory", host->places.run_dir, err) < 0 ||
-		prepare_dir("the configuration directory", host->places.config_dir, err) < 0)
-		return -1;
-	return 0;
+	return each_dir(host, prepare_dir, err);
+}
+
+int
+kr_host_look_at_dirs(const struct kr_host *host, struct kr_error *err)
+{
+	return each_dir(host, look_dir, err);
 }
 
 uint64_t

@@ -24,6 +24,8 @@ const char *kr_host_egress_tls_program(struct kr_arena *arena, const struct kr_h
  * others may write (CFG-13 of the security cases).
  */
 int kr_host_prepare_dirs(const struct kr_host *host, struct kr_error *err);
+/* The same refusals, and nothing is made: a missing one is none. */
+int kr_host_look_at_dirs(const struct kr_host *host, struct kr_error *err);
 
 /*
  * Whether a directory belongs to a checkout: the person's, or a worktree that a worker writes. A program found there (direnv,

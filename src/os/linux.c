@@ -17,6 +17,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <linux/keyctl.h>
 
 #include "base/fault.h"
 #include "base/fd.h"
@@ -242,6 +243,12 @@ kr_try_capped_mount(void)
 		mount("tmpfs", "/tmp", "tmpfs", MS_NODEV | MS_NOSUID, "mode=1777,size=65536,nr_inodes=16") < 0)
 		return errno ? errno : EIO;
 	return 0;
+}
+
+int
+kr_try_keyring(void)
+{
+	return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 ? errno : 0;
 }
 
 /* ---- whose connection it is ---- */

@@ -12,17 +12,24 @@
 #include "base/portable.h"
 
 int
+kr_listen_check(const char *path, struct kr_error *err)
+{
+	const size_t most = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
+
+	if (strlen(path) <= most)
+		return 0;
+	kr_fail(err, KR_E_LIMIT, "the path of the session's socket is longer than the %zu bytes that a socket may have: '%s'", most, path);
+	return kr_hint(err, "set KRAFT_HOME or KRAFT_RUN_DIR to a shorter path");
+}
+
+int
 kr_listen_unix(const char *path, int backlog, struct kr_error *err)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	kr_auto_fd int fd = -1;
 
-	if (strlen(path) >= sizeof(at.sun_path)) {
-		kr_fail(err, KR_E_LIMIT,
-			"the path of the session's socket is longer than the %zu bytes that a socket may have: '%s'",
-			sizeof(at.sun_path) - 1, path);
-		return kr_hint(err, "set KRAFT_HOME or KRAFT_RUN_DIR to a shorter path");
-	}
+	if (kr_listen_check(path, err) < 0)
+		return -1;
 	memcpy(at.sun_path, path, strlen(path) + 1);
 	fd = kr_socket_make(AF_UNIX, SOCK_STREAM, 0, true);
 	if (fd < 0)

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+int kr_listen_check(const char *path, struct kr_error *err); /* only the path's length */
 int kr_listen_unix(const char *path, int backlog, struct kr_error *err);
 
 /* The same on 127.0.0.1, at a port that the system chooses and nobody shares. */

@@ -66,6 +66,8 @@ int kr_capture(const char *path, const char *const argv[], const char *const env
 
 /* In a child of its own: what a launcher does before bubblewrap starts. 0, or an errno; ENOTSUP where there is no such thing. */
 int kr_try_capped_mount(void);
+/* Likewise: whether a session keyring is to be had (OS-LCH-02). */
+int kr_try_keyring(void);
 
 /* Another open file description of what fd is open on, not shared with anybody; -1 with errno where that cannot be (macOS: of
  * all but a terminal). */

@@ -471,3 +471,10 @@ kr_run_container_sweep_home(struct kr_arena *arena, const struct kr_host *host)
 		kr_runtime_find(arena, host, &file, &runtime, NULL) == 0)
 		sweep(arena, host, &runtime);
 }
+
+int
+kr_run_container_left(struct kr_arena *arena, const struct kr_host *host, const struct kr_runtime *runtime, struct kr_strs *names,
+	struct kr_error *err)
+{
+	return kr_container_left(arena, runtime, host, is_alive, (void *)(uintptr_t)host->places.run_dir, names, err);
+}

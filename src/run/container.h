@@ -60,6 +60,9 @@ void kr_run_container_clear(struct kr_run_state *run, const struct kr_job *job);
 void kr_run_container_sweep(struct kr_run_state *run);
 /* The same outside of a run, whether there is a trace or not; may wait for the runtime. */
 void kr_run_container_sweep_home(struct kr_arena *arena, const struct kr_host *host);
+/* Names of containers that dead sessions left; nothing is ended. */
+int kr_run_container_left(struct kr_arena *arena, const struct kr_host *host, const struct kr_runtime *runtime, struct kr_strs *names,
+	struct kr_error *err);
 
 /* container_ask.c */
 /*

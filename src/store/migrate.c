@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -29,6 +30,24 @@ get_number(struct kr_store *store, const char *sql, int *out, struct kr_error *e
 	return rc == SQLITE_ROW ? 0 : kr_store_failed(store->path, store->db, rc, "cannot read the store", err);
 }
 
+/* Whether a file with these numbers in its header is one for this program; `tables`: what it holds. */
+static int
+check_numbers(const char *path, const struct kr_schema *schema, int application, int version, int tables, struct kr_error *err)
+{
+	if (application != KR_STORE_APPLICATION_ID && (application || version || tables)) {
+		kr_fail(
+			err, KR_E_REFUSED, "'%s' is not a store of kraft's but another program's database", path);
+		return kr_hint(err, "move it away; kraft begins a new one");
+	}
+	if (version > schema->version) {
+		kr_fail(err, KR_E_UNSUPPORTED,
+			"the store '%s' is of version %d, newer than this kraft, which knows version %d", path,
+			version, schema->version);
+		return kr_hint(err, "use the newer kraft; it kept a copy from before in '%s.before-N'", path);
+	}
+	return 0;
+}
+
 /* In a transaction: another process may be at its first migration. */
 static int
 read_version(struct kr_store *store, const struct kr_schema *schema, int *out, struct kr_error *err)
@@ -39,17 +58,8 @@ read_version(struct kr_store *store, const struct kr_schema *schema, int *out, s
 		get_number(store, "PRAGMA user_version", &version, err) < 0 ||
 		get_number(store, "SELECT count(*) FROM sqlite_schema", &tables, err) < 0)
 		return -1;
-	if (application != KR_STORE_APPLICATION_ID && (application || version || tables)) {
-		kr_fail(
-			err, KR_E_REFUSED, "'%s' is not a store of kraft's but another program's database", store->path);
-		return kr_hint(err, "move it away; kraft begins a new one");
-	}
-	if (version > schema->version) {
-		kr_fail(err, KR_E_UNSUPPORTED,
-			"the store '%s' is of version %d, newer than this kraft, which knows version %d", store->path,
-			version, schema->version);
-		return kr_hint(err, "use the newer kraft; it kept a copy from before in '%s.before-N'", store->path);
-	}
+	if (check_numbers(store->path, schema, application, version, tables, err) < 0)
+		return -1;
 	*out = version;
 	return 0;
 }
@@ -157,4 +167,44 @@ kr_store_migrate(struct kr_store *store, const struct kr_schema *schema, struct 
 	if (!sqlite3_get_autocommit(store->db)) /* some errors have rolled back already */
 		(void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 	return -1;
+}
+
+/* ---- from outside ---- */
+
+static int
+big_endian(const unsigned char *b)
+{
+	return (int)((unsigned)b[0] << 24 | (unsigned)b[1] << 16 | (unsigned)b[2] << 8 | b[3]);
+}
+
+/* Of a file that SQLite wrote, where it says these numbers lie (sqlite.org/fileformat.html, 1.3). */
+int
+kr_store_look(const char *run_dir, uint64_t *bytes, struct kr_error *err)
+{
+	enum { HEADER = 100, VERSION_AT = 60, APPLICATION_AT = 68 };
+	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
+	const char *path = kr_path_join(&arena, run_dir, KR_STORE_FILE);
+	static const char magic[16] = "SQLite format 3";
+	unsigned char header[HEADER];
+	ssize_t got;
+	kr_auto_fd int fd = -1;
+	struct stat st;
+
+	if (!path)
+		return kr_fail(err, KR_E_LIMIT, "the path of '%s' is too long", run_dir);
+	if (kr_store_check_place(run_dir, path, KR_STORE_READ, err) < 0)
+		return -1;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot open '%s'", path);
+	got = pread(fd, header, HEADER, 0);
+	if (got == HEADER && memcmp(header, magic, sizeof(magic)) != 0)
+		return kr_fail(err, KR_E_REFUSED, "'%s' is no database", path);
+	if (got == HEADER &&
+		check_numbers(path, &kr_store_schema, big_endian(header + APPLICATION_AT), big_endian(header + VERSION_AT), 1, err) < 0)
+		return -1;
+	*bytes = (uint64_t)st.st_size;
+	if (fstatat(AT_FDCWD, kr_arena_printf(&arena, "%s-wal", path), &st, AT_SYMLINK_NOFOLLOW) == 0)
+		*bytes += (uint64_t)st.st_size;
+	return 0;
 }

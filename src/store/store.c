@@ -214,7 +214,7 @@ kr_store_open_as(const char *run_dir, enum kr_store_mode mode, const struct kr_s
 	struct kr_store **out, struct kr_error *err)
 {
 	KR_CLEANUP(kr_arena_fini) struct kr_arena arena = { 0 };
-	const char *path = kr_path_join(&arena, run_dir, "orchestrator.db");
+	const char *path = kr_path_join(&arena, run_dir, KR_STORE_FILE);
 	struct kr_store *store;
 
 	KR_BUG_IF(!path);

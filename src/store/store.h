@@ -23,12 +23,15 @@
 #include "base/error.h"
 
 struct kr_store;
+#define KR_STORE_FILE "orchestrator.db" /* in run_dir */
 
 /* KR_STORE_READ: KR_E_NOT_FOUND when there is no store yet; never migrates. KR_STORE_WRITE: makes, migrates.
  */
 enum kr_store_mode { KR_STORE_READ, KR_STORE_WRITE };
 int kr_store_open(const char *run_dir, enum kr_store_mode mode, struct kr_store **out, struct kr_error *err);
 void kr_store_close(struct kr_store *store); /* NULL is allowed */
+/* What kr_store_open would refuse of the file, without opening it as a database, and how large it is: writes nothing. */
+int kr_store_look(const char *run_dir, uint64_t *bytes, struct kr_error *err);
 
 struct kr_event {
 	int64_t seq;         /* global and rising, from 1; given by the store */

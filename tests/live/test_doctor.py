@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """kraft admin doctor: a row for each thing that a launch needs, with its fix; exit 1 when one fails."""
+import contextlib
+import pty
 import socket
 
 from kraftlive import *
@@ -14,6 +16,22 @@ def doctor(home, **more):
     if report["ok"] != (result.code == 0):
         raise Failed("exit status and 'ok' differ: %r" % result)
     return result, report["rows"]
+
+
+def on_a_terminal(home, typed):
+    """--fix, answered on a terminal: the exit status and what was printed."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(home.repo)
+        os.execve(KRAFT, ["kraft", "admin", "doctor", "--fix"], home.env())
+    os.write(fd, typed.encode())
+    out = b""
+    with contextlib.suppress(OSError):
+        while more := os.read(fd, 65536):
+            out += more
+    _, status = os.waitpid(pid, 0)
+    os.close(fd)
+    return os.waitstatus_to_exitcode(status), out.decode()
 
 
 def rows(found, name, verdict=None):
@@ -43,6 +61,61 @@ def _(t):
     shown = home.kraft("admin", "doctor")
     t.works(shown.code == 0 and re.search(r"^ok    sandbox +one was made$", shown.out, re.M), "as text", shown)
     t.works(home.run("true").code == 0, "and a launch succeeds")
+
+
+@promise("CFG-04", "rows have ids that stay, about one repository none of another's, and nothing is written")
+def _(t):
+    home = Home()
+    home.configure()
+    before = tree_hash(home.root)
+    result, found = doctor(home)
+    t.attack(not changed(before, tree_hash(home.root)), "nothing is written", changed(before, tree_hash(home.root)))
+    ids = {r["id"]: r for r in found}
+    for id in ("user", "directories", "run-directory", "disk", "store", "socket-path", "guest-program", "egress-program", "git", "architecture", "kernel", "bubblewrap", "sandbox",
+               "inode-caps", "keyring", "repos.yaml", "checkout:sample", "sandbox:sample", "setup:sample", "tests:sample", "hosts:sample", "user-manager", "server", "token",
+               "strays", "harness-claude"):
+        t.works(id in ids, "row '%s'" % id, sorted(ids))
+    t.works(ids["checkout:sample"]["repository"] == "sample" and ids["git"]["repository"] is None, "whose it is", found)
+    for word in ("sample", home.repo, "."):
+        got = home.kraft("admin", "doctor", "--json", word)
+        t.works(got.code == 0 and {r["repository"] for r in json.loads(got.out)["rows"]} == {None, "sample"}, "about " + word, got)
+    got = home.kraft("admin", "doctor", "nobody")
+    t.works(got.code == 7 and "not connected" in got.err, "about one that there is not", got)
+    t.control(home.kraft("item", "create", "a title").code == 0 and changed(before, tree_hash(home.root)), "other commands do write")
+    result, found = doctor(home)
+    t.works(rows(found, "store", "ok") and not [r for r in found if r["verdict"] == "fail"], "with what others leave it is as well", [r for r in found if r["verdict"] == "fail"])
+    write(home.kraft_home + "/run/orchestrator.db", "not a database " * 20)
+    t.works(rows(doctor(home)[1], "store", "fail"), "a store that is none")
+
+
+@wall("CFG-13", "--fix mends modes of the person's own files, only what was agreed to, and follows no link")
+def _(t):
+    home = Home()
+    home.kraft("item", "create", "a title")
+    run, token = home.kraft_home + "/run", home.kraft_home + "/run/token"
+    def loosen():
+        write(token, "x" * 43 + "\n", 0o644)
+        os.chmod(home.kraft_home, 0o777)
+        os.chmod(run + "/orchestrator.db", 0o666)
+    def modes():
+        return [os.stat(p).st_mode & 0o777 for p in (home.kraft_home, run + "/orchestrator.db", token)]
+    loosen()
+    t.control([r["id"] for r in doctor(home)[1] if r["verdict"] == "fail"] == ["directories", "store", "token"], "three rows fail", doctor(home)[0])
+    for words, code in ((["--fix"], 2), (["--fix", "--json"], 2), (["--yes"], 2)):
+        result = home.kraft("admin", "doctor", *words)
+        t.attack(result.code == code and modes() == [0o777, 0o666, 0o644], "not asked, nothing changes: %r" % words, result)
+    result = home.kraft("admin", "doctor", "--fix", "--yes")
+    t.works(result.code == 0 and modes() == [0o755, 0o600, 0o600] and "take rights away" in result.out, "agreed to, it does, and the rows are asked again", result, modes())
+    loosen()
+    result = on_a_terminal(home, "n\nn\ny\n")
+    t.works(modes() == [0o777, 0o666, 0o600] and result[0] == 1 and result[1].count("do it? [y/N]") == 3, "each by itself on a terminal", result, modes())
+    os.chmod(home.kraft_home, 0o700)
+    os.chmod(run + "/orchestrator.db", 0o600)
+    other = write(home.home + "/other", "mine", 0o644)
+    os.unlink(token)
+    os.symlink(other, token)
+    result = home.kraft("admin", "doctor", "--fix", "--yes")
+    t.attack(result.code == 1 and os.stat(other).st_mode & 0o777 == 0o644, "what a link leads to stays as it is", result)
 
 
 @wall("CFG-04 CFG-10 OS-EXP-02", "each exposed path that a launch refuses fails its own row")

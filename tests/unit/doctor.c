@@ -2,6 +2,9 @@
  * live. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/doctor.h"
 
@@ -76,6 +79,59 @@ a_proxy_of_this_machine_is_known_by_its_host(void **state)
 			fail_msg("%s", elsewhere[i]);
 }
 
+/* ---- --fix ---- */
+
+static void
+what_is_mended_loses_rights_and_no_more(void **state)
+{
+	char folder[] = "/tmp/kraft-doctor-XXXXXX", file[64], link[64];
+	struct kr_error err = { 0 };
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(file, sizeof(file), "%s/file", folder);
+	snprintf(link, sizeof(link), "%s/link", folder);
+	fd = open(file, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0 && fchmod(fd, 0466) == 0 && close(fd) == 0);
+	assert_int_equal(symlink("file", link), 0);
+	assert_int_equal(kr_mend_apply(&(struct kr_mend){ .path = link, .mode = 0600 }, NULL, &err), -1);
+	assert_true(stat(file, &st) == 0 && (st.st_mode & 0777) == 0466);
+	assert_int_equal(kr_mend_apply(&(struct kr_mend){ .path = file, .mode = 0600 }, NULL, &err), 0);
+	assert_true(stat(file, &st) == 0 && (st.st_mode & 0777) == 0400); /* none is given */
+	assert_int_equal(unlink(link) | unlink(file) | rmdir(folder), 0);
+}
+
+/* In the place of sudo a shell that says what it was given. */
+static void
+a_script_runs_as_it_was_shown(void **state)
+{
+	char folder[] = "/tmp/kraft-doctor-XXXXXX", sudo[64], out[64], said[256] = "";
+	struct kr_error err = { 0 };
+	const struct kr_mend mend = { .script = "cat >/x <<'END'\n  userns,\nEND" };
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(sudo, sizeof(sudo), "%s/sudo", folder);
+	snprintf(out, sizeof(out), "%s/out", folder);
+	assert_int_equal(kr_mend_apply(&mend, sudo, &err), -1);
+	assert_int_equal(err.code, KR_E_UNSUPPORTED);
+	file = fopen(sudo, "w");
+	KR_BUG_IF(!file);
+	fprintf(file, "#!/bin/sh\nprintf '%%s|' \"$@\" >%s\ncase $3 in *fail*) exit 1;; esac\n", out);
+	assert_int_equal(fclose(file) | chmod(sudo, 0700), 0);
+	assert_int_equal(kr_mend_apply(&mend, sudo, &err), 0);
+	file = fopen(out, "r");
+	KR_BUG_IF(!file);
+	said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+	fclose(file);
+	assert_string_equal(said, "/bin/sh|-ec|cat >/x <<'END'\n  userns,\nEND|");
+	assert_int_equal(kr_mend_apply(&(struct kr_mend){ .script = "fail" }, sudo, &err), -1);
+	assert_int_equal(unlink(sudo) | unlink(out) | rmdir(folder), 0);
+}
+
 /* ---- macOS ---- */
 
 static const struct kr_doctor_row *
@@ -138,6 +194,8 @@ main(void)
 		cmocka_unit_test(the_nearest_mount_counts),
 		cmocka_unit_test(network_file_systems_are_told_apart),
 		cmocka_unit_test(a_proxy_of_this_machine_is_known_by_its_host),
+		cmocka_unit_test(what_is_mended_loses_rights_and_no_more),
+		cmocka_unit_test(a_script_runs_as_it_was_shown),
 		cmocka_unit_test(mac_11_what_macos_lacks_is_a_row_with_its_fix),
 	};
 
