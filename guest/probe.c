@@ -1,5 +1,5 @@
 /*
- * kraft admin probe-walls VERB:ARGUMENT...: the questions of `kraft admin selftest` (src/cli/cmd_admin_selftest.c), asked inside
+ * kraft admin probe-walls VERB:ARGUMENT...: the questions of `kraft admin doctor --probe` (src/cli/cmd_admin_selftest.c), asked inside
  * of a session, and once more outside of it, where each of them must come out. Prints a line for each: its number, and "ok" or
  * why not.
  * Every attempt is harmless when it succeeds, and what it makes it takes away.
@@ -204,9 +204,9 @@ probe_variable(const char *name)
 static int
 probe_link(const char *path)
 {
-	int failed = result_of(link(path, "kraft-selftest-link"));
+	int failed = result_of(link(path, "kraft-probe-link"));
 
-	(void)unlink("kraft-selftest-link");
+	(void)unlink("kraft-probe-link");
 	return failed;
 }
 

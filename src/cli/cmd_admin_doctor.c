@@ -8,8 +8,9 @@
 #include "cli/doctor.h"
 #include "cli/entry.h"
 #include "os/host.h"
+#include "run/where.h"
 
-enum { JSON, FIX, YES };
+enum { JSON, FIX, YES, PROBE };
 
 static const struct {
 	const char *name, *shown;
@@ -219,6 +220,43 @@ fix(struct kr_doctor *d, const char *word, bool yes, struct kr_error *err)
 	return 0;
 }
 
+/* os, unless what is connected needs other kinds only; and the first image that is named for a container. */
+static size_t
+choose_kinds(struct kr_doctor *d, struct kr_probe_kind kinds[2])
+{
+	const char *image = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; d->repos && i < d->repos->repo_count && !image; i++) {
+		struct kr_where where = { .repo = &d->repos->repo[i], .repos = d->repos };
+
+		if ((!d->only || d->only == where.repo) && kr_where_layers(d->arena, &d->host.places, NULL, &where, NULL) == 0 &&
+			where.repo->sandbox.kind == KR_SANDBOX_DOCKER)
+			image = where.repo->sandbox.image;
+	}
+	if (kr_doctor_needs_bubblewrap(d))
+		kinds[n++] = (struct kr_probe_kind){ "os", NULL };
+	if (image)
+		kinds[n++] = (struct kr_probe_kind){ "docker", image };
+	return n;
+}
+
+static int
+probe(struct kr_doctor *d, const struct kr_parsed *parsed, struct kr_error *err)
+{
+	struct kr_probe_kind kinds[2];
+	size_t n;
+
+	if (parsed->value[FIX])
+		return kr_fail(err, KR_E_USAGE, "'--probe' tries the walls and mends nothing: leave '--fix' out");
+	if (begin(d, parsed->word_count ? parsed->words[0] : NULL, err) < 0 || kr_host_gather(d->arena, &d->host, err) < 0)
+		return -1;
+	n = choose_kinds(d, kinds);
+	if (!n)
+		return kr_fail(err, KR_E_UNSUPPORTED, "no sandbox of kind 'os' or 'docker' is asked for, so there is nothing to probe");
+	return kr_doctor_probe(d->arena, &d->host, kinds, n, parsed->value[JSON] != NULL, err);
+}
+
 static int
 run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err)
 {
@@ -229,6 +267,8 @@ run(struct kr_arena *arena, const struct kr_parsed *parsed, struct kr_error *err
 		return kr_fail(err, KR_E_USAGE, "'--fix' asks a person, so it does not go with '--json'");
 	if (parsed->value[YES] && !parsed->value[FIX])
 		return kr_fail(err, KR_E_USAGE, "'--yes' agrees to what '--fix' would do, and stands beside it only");
+	if (parsed->value[PROBE])
+		return probe(&doctor, parsed, err);
 	if (ask(&doctor, word, err) < 0)
 		return -1;
 	if (!parsed->value[JSON])
@@ -244,6 +284,7 @@ static const struct kr_option options[] = {
 	[JSON] = { "json", 0, NULL, "one JSON object: ok, and rows of id, name, repository, verdict, detail, fix" },
 	[FIX] = { "fix", 0, NULL, "mend what kraft can mend: modes of your files, a profile for AppArmor; each is shown and asked first" },
 	[YES] = { "yes", 'y', NULL, "with --fix: agree to all of it" },
+	[PROBE] = { "probe", 0, NULL, "try the promises from inside of real sessions, in a home of their own, in place of the rows" },
 	{ NULL },
 };
 
@@ -253,6 +294,10 @@ const struct kr_command kr_cmd_admin_doctor = {
 	.summary = "check that this host and repos.yaml are fit for kraft",
 	.help = "Asks what a launch would ask, and tries a sandbox. Each row is ok, skip, warn or FAIL, with the fix where there\n"
 			"is one. REPOSITORY, a name, an id or a path, leaves the rows of the others out. Nothing is changed but by --fix.\n\n"
+			"With --probe sessions are started in a repository and a home of kraft's own, one of each kind that is connected (os\n"
+			"when none is). What must be possible there, and what must not be, is tried, and outside as well, where all of it must\n"
+			"be possible, or a refusal proves nothing. The table has a row for each, with the promise that it is of, and names no\n"
+			"path and no person, so that it can be sent in. What was made for it, in ~/.kraft-probe-*, is removed.\n\n"
 			"Exit status: 0 no row fails, 1 one does.",
 	.options = options,
 	.words_max = 1,

@@ -57,7 +57,6 @@
 	X(admin_health)    \
 	X(admin_reload)    \
 	X(admin_doctor)    \
-	X(admin_selftest)  \
 	X(admin_chains)    \
 	X(admin_harnesses) \
 	X(admin_notify)    \

@@ -91,6 +91,14 @@ bool kr_doctor_needs_bubblewrap(struct kr_doctor *doctor);
 /* doctor_containers.c: the rows of a repository of kind: docker or kit, and once those of this host. */
 void kr_doctor_container(struct kr_doctor *doctor, const struct kr_repo *repo);
 
+/* doctor_probe.c: the promises, tried from inside of a session of each of these kinds, in a home and a repository of its own. Prints a
+ * table; 1 when a row is not right. host: with its guest_dir. */
+struct kr_probe_kind {
+	const char *name;  /* "os", "docker" */
+	const char *image; /* of a container; NULL: kind os */
+};
+int kr_doctor_probe(struct kr_arena *arena, const struct kr_host *host, const struct kr_probe_kind *kinds, size_t n, bool json, struct kr_error *err);
+
 /* doctor_macos.c: what kind: os needs on macOS (MAC-11). */
 void kr_doctor_macos(struct kr_doctor *doctor);
 struct kr_macos_trial {
