@@ -106,8 +106,11 @@ json_t *
 kr_error_json(const struct kr_error *err)
 {
 	json_t *object = json_object();
+	char number[KR_ERROR_NUMBER_TEXT];
 
+	kr_error_number_text(err->number, number);
 	json_object_set_new(object, "code", json_string(kr_error_name(err->code)));
+	json_object_set_new(object, "number", err->number ? json_string(number) : json_null());
 	json_object_set_new(object, "message", json_string(err->message));
 	json_object_set_new(object, "hint", string_or_null(*err->hint ? err->hint : NULL));
 	json_object_set_new(object, "line", err->place.line ? json_integer(err->place.line) : json_null());

@@ -514,7 +514,7 @@ kr_container_walls(struct kr_arena *arena, const struct kr_runtime *runtime, con
 static int
 refuse_limit(const struct kr_runtime *runtime, const char *key, struct kr_error *err)
 {
-	kr_fail(err, KR_E_WALL,
+	kr_fail(err, KR_E_NO_LIMIT,
 		"%s cannot enforce the limit '%s' of 'resources' on this host, and would leave it out without a word",
 		runtime->name, key);
 	return kr_hint(err, "take '%s' out of 'resources', or give the runtime a control group that has it", key);
@@ -546,7 +546,7 @@ kr_runtime_check(const struct kr_runtime *runtime, const struct kr_sandbox *sand
 	struct kr_error *err)
 {
 	if (runtime->enforces_selinux && selinux == KR_SELINUX_AUTO) {
-		kr_fail(err, KR_E_WALL,
+		kr_fail(err, KR_E_SELINUX,
 			"SELinux keeps containers of %s from everything of kraft's, and nothing says what to do about it",
 			runtime->name);
 		return kr_hint(err,

@@ -91,12 +91,12 @@ static const char *
 no_program(const struct kr_sandbox_file *file, struct kr_error *err)
 {
 	if (file->cli && file->cli[0] == '/')
-		kr_fail(err, KR_E_WALL, "'%s', the container CLI of sandbox.yaml, is no program outside of checkouts",
+		kr_fail(err, KR_E_NO_RUNTIME, "'%s', the container CLI of sandbox.yaml, is no program outside of checkouts",
 			file->cli);
 	else if (file->cli)
-		kr_fail(err, KR_E_WALL, "'%s', the container CLI of sandbox.yaml, is not on PATH", file->cli);
+		kr_fail(err, KR_E_NO_RUNTIME, "'%s', the container CLI of sandbox.yaml, is not on PATH", file->cli);
 	else
-		kr_fail(err, KR_E_WALL, "neither docker nor podman is on PATH, so no container can be started");
+		kr_fail(err, KR_E_NO_RUNTIME, "neither docker nor podman is on PATH, so no container can be started");
 	kr_hint(err, "install Docker or Podman (Debian and Ubuntu: sudo apt-get install podman), or name the CLI "
 				 "by an absolute "
 				 "path with 'cli' in sandbox.yaml; directories in a checkout are not searched");
@@ -486,7 +486,7 @@ static int
 refuse_at_once(const struct kr_runtime *runtime, const struct kr_runtime_wait *wait, int64_t now_ms,
 	struct kr_error *err)
 {
-	kr_fail(err, KR_E_WALL, "'%s' did not answer %u times, and is not asked again for %lld s",
+	kr_fail(err, KR_E_RUNTIME_SILENT, "'%s' did not answer %u times, and is not asked again for %lld s",
 		kr_path_basename(runtime->program), wait->failures,
 		(long long)(KR_RUNTIME_BACK_OFF_MS - (now_ms - wait->at_ms) + 999) / 1000);
 	return kr_hint(err, "'%s info' has to answer; is its service stuck, or the disk that it works on?",
@@ -514,7 +514,7 @@ ask_patiently(
 		write_kept(arena, kept, kept->wait, runtime->key,
 			kr_arena_printf(
 				arena, "%u %lld\n", wait.failures < 1000 ? wait.failures + 1 : 1000, (long long)wall_ms()));
-		kr_fail(&own, KR_E_WALL, "'%s' gives no answer within %lld s", kr_path_basename(runtime->program),
+		kr_fail(&own, KR_E_RUNTIME_SILENT, "'%s' gives no answer within %lld s", kr_path_basename(runtime->program),
 			(long long)limit_ms / 1000);
 		kr_hint(&own, "'%s info' has to answer; is its service stuck, or the disk that it works on?",
 			runtime->program);

@@ -245,7 +245,7 @@ check_digest(const char *name, const struct kr_kit_source *manifest, struct kr_e
 	kr_sha256_hex(&sha, hex);
 	if (strcmp(hex, wanted) == 0)
 		return 0;
-	kr_fail(err, KR_E_REFUSED, "what the registry gives as the manifest of the kit '%s' has another digest, sha256:%s", name, hex);
+	kr_fail(err, KR_E_KIT_DIGEST, "what the registry gives as the manifest of the kit '%s' has another digest, sha256:%s", name, hex);
 	return kr_hint(err, "somebody changed it there or on the way: ask who published the kit");
 }
 

@@ -30,7 +30,7 @@ static const char *const places_to_look[] = {
 static int
 not_found(struct kr_error *err)
 {
-	kr_fail(err, KR_E_WALL, "bubblewrap (bwrap) is not installed, so the sandbox cannot be made");
+	kr_fail(err, KR_E_NO_BWRAP, "bubblewrap (bwrap) is not installed, so the sandbox cannot be made");
 	return kr_hint(err, "install it: apt install bubblewrap, dnf install bubblewrap or pacman -S bubblewrap");
 }
 
@@ -91,13 +91,13 @@ check(const struct kr_bwrap *bwrap, const struct stat *st, struct kr_error *err)
 	const unsigned *v = bwrap->version;
 
 	if (st->st_mode & (S_ISUID | S_ISGID)) {
-		kr_fail(err, KR_E_WALL, "'%s' is installed setuid, which would hand a worker a program that runs as root",
+		kr_fail(err, KR_E_BWRAP_SETUID, "'%s' is installed setuid, which would hand a worker a program that runs as root",
 			bwrap->path);
 		return kr_hint(err, "chmod u-s,g-s '%s' (user namespaces make the bit needless), or install another bubblewrap",
 			bwrap->path);
 	}
 	if (v[0] == 0 && v[1] < 8) {
-		kr_fail(err, KR_E_WALL, "bubblewrap %u.%u.%u at '%s' is too old to switch off user namespaces inside", v[0], v[1],
+		kr_fail(err, KR_E_BWRAP_OLD, "bubblewrap %u.%u.%u at '%s' is too old to switch off user namespaces inside", v[0], v[1],
 			v[2], bwrap->path);
 		return kr_hint(err, "install bubblewrap 0.8.0 or later (Debian 12, Ubuntu 24.04 and Fedora 38 have it)");
 	}
@@ -151,7 +151,7 @@ kr_bwrap_probe(struct kr_arena *arena, const struct kr_host *host, struct kr_bwr
 	if (!found.path)
 		return -1;
 	if (kr_arch_here() == KR_ARCH_UNKNOWN)
-		return kr_fail(err, KR_E_WALL, "kraft has no system call filter for this machine's architecture");
+		return kr_fail(err, KR_E_NO_FILTER, "kraft has no system call filter for this machine's architecture");
 	who = identity(arena, found.path, &st);
 	if (!read_cache(kr_path_join(arena, host->places.run_dir, "cache/bwrap"), who, &found)) {
 		if (ask(found.path, &found, err) < 0)
@@ -226,37 +226,37 @@ kr_bwrap_explain(const char *output, const struct kr_namespace_facts *f, struct 
 
 	snprintf(said, sizeof(said), "%.*s", (int)(n < 200 ? n : 200), output);
 	if (!f->has_user_namespaces) {
-		kr_fail(err, KR_E_WALL, "this kernel is built without user namespaces");
+		kr_fail(err, KR_E_NO_USERNS, "this kernel is built without user namespaces");
 		return kr_hint(err, "boot a kernel with CONFIG_USER_NS=y");
 	}
 	if (f->userns_clone == 0) {
-		kr_fail(err, KR_E_WALL, "user namespaces are switched off for users (kernel.unprivileged_userns_clone is 0)");
+		kr_fail(err, KR_E_NO_USERNS, "user namespaces are switched off for users (kernel.unprivileged_userns_clone is 0)");
 		return kr_hint(err, "as root: sysctl -w kernel.unprivileged_userns_clone=1 (and a file in /etc/sysctl.d to keep it)");
 	}
 	if (f->max_user_namespaces == 0) {
-		kr_fail(err, KR_E_WALL, "user namespaces are switched off (user.max_user_namespaces is 0)");
+		kr_fail(err, KR_E_NO_USERNS, "user namespaces are switched off (user.max_user_namespaces is 0)");
 		return kr_hint(err, "as root: sysctl -w user.max_user_namespaces=15000 (and a file in /etc/sysctl.d to keep it)");
 	}
 	if (f->apparmor_restricts == 1 && (at_map || at_loopback || at_namespace || strstr(output, "ermission"))) {
-		kr_fail(err, KR_E_WALL, "AppArmor lets bubblewrap make a user namespace but gives it no rights in it%s (%s)",
+		kr_fail(err, KR_E_APPARMOR, "AppArmor lets bubblewrap make a user namespace but gives it no rights in it%s (%s)",
 			at_loopback ? ", not even over the loopback device" : "", said);
 		return kr_hint(err, "install the AppArmor profile that 'kraft admin doctor' prints");
 	}
 	if (no_space && at_namespace) {
-		kr_fail(err, KR_E_WALL, "the limit of user namespaces is reached (user.max_user_namespaces is %ld, or they nest too deep)",
+		kr_fail(err, KR_E_TOO_NESTED, "the limit of user namespaces is reached (user.max_user_namespaces is %ld, or they nest too deep)",
 			f->max_user_namespaces);
 		return kr_hint(err, "end other sandboxes, or raise user.max_user_namespaces as root");
 	}
 	if (at_namespace && f->in_chroot) {
-		kr_fail(err, KR_E_WALL, "kraft runs in a chroot, where the kernel allows no user namespace");
+		kr_fail(err, KR_E_IN_CHROOT, "kraft runs in a chroot, where the kernel allows no user namespace");
 		return kr_hint(err, "use a container or a mount namespace with pivot_root in place of the chroot");
 	}
 	if ((at_namespace || at_proc || at_loopback) && (f->in_container || f->filtered)) {
-		kr_fail(err, KR_E_WALL, "kraft runs inside a container that does not allow sandboxes of its own (%s)", said);
+		kr_fail(err, KR_E_IN_CONTAINER, "kraft runs inside a container that does not allow sandboxes of its own (%s)", said);
 		return kr_hint(err, "run kraft on the host, or start the container with user namespaces and an unmasked /proc allowed");
 	}
 	if (at_proc) {
-		kr_fail(err, KR_E_WALL, "the sandbox may not mount its own /proc (%s)", said);
+		kr_fail(err, KR_E_IN_CONTAINER, "the sandbox may not mount its own /proc (%s)", said);
 		return kr_hint(err, "something covers parts of /proc here; run kraft outside of the container or namespace it is in");
 	}
 	kr_fail(err, KR_E_WALL, "bubblewrap cannot make a sandbox: %s", *said ? said : "it gave no reason");

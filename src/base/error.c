@@ -14,6 +14,9 @@ static const struct {
 };
 _Static_assert(KR_COUNT(codes) == KR_E_COUNT, "one row per error code");
 
+enum { CLASS = 0xff, NUMBER_SHIFT = 8 };
+_Static_assert((int)KR_E_COUNT <= (int)CLASS, "a class fits below the number");
+
 int
 kr_fail_at(struct kr_error *err, enum kr_error_code code, int sys_errno, const char *file, int line,
 	const char *fmt, ...)
@@ -23,7 +26,7 @@ kr_fail_at(struct kr_error *err, enum kr_error_code code, int sys_errno, const c
 
 	if (!err)
 		return -1;
-	*err = (struct kr_error){ .code = code, .sys_errno = sys_errno, .file = file, .line = line };
+	*err = (struct kr_error){ .code = code & CLASS, .number = (unsigned)code >> NUMBER_SHIFT, .sys_errno = sys_errno, .file = file, .line = line };
 	va_start(ap, fmt);
 	vsnprintf(err->message, sizeof(err->message), fmt, ap);
 	va_end(ap);
@@ -64,6 +67,20 @@ int
 	return -1;
 }
 
+int
+kr_number(struct kr_error *err, enum kr_error_code code)
+{
+	if (err)
+		err->number = (unsigned)code >> NUMBER_SHIFT;
+	return -1;
+}
+
+void
+kr_error_number_text(unsigned number, char out[KR_ERROR_NUMBER_TEXT])
+{
+	snprintf(out, KR_ERROR_NUMBER_TEXT, "E%04u", number % 10000);
+}
+
 const char *
 kr_error_name(enum kr_error_code code)
 {
@@ -102,5 +119,11 @@ kr_error_print(const struct kr_error *err, FILE *stream, bool colour)
 	if (err->hint[0]) {
 		kr_text_escape(safe, sizeof(safe), err->hint, strlen(err->hint));
 		fprintf(stream, "hint: %s\n", safe);
+	}
+	if (err->number) {
+		char number[KR_ERROR_NUMBER_TEXT];
+
+		kr_error_number_text(err->number, number);
+		fprintf(stream, "see: kraft help %s\n", number);
 	}
 }

@@ -11,6 +11,7 @@
 #define KR_BASE_ERROR_H
 
 #include "base/base.h"
+#include "base/errors.h"
 
 /*
  * The exit statuses of the program: name, number, what it means. `kraft help exit-codes` and kraft(1) say the
@@ -38,7 +39,7 @@ enum kr_exit {
 #undef X
 };
 
-/* code, name in --json, exit status when it is reported (a command that launches: kr_error_launch_status) */
+/* A class: code, name in --json, exit status when it is reported (a command that launches: kr_error_launch_status) */
 #define KR_ERROR_CODES(X)                                                                               \
 	X(NONE, "none", DONE)                                                                               \
 	X(USAGE, "usage", USAGE)              /* the command line is wrong */                               \
@@ -59,7 +60,11 @@ enum kr_error_code {
 #define X(code, name, status) KR_E_##code,
 	KR_ERROR_CODES(X)
 #undef X
-	KR_E_COUNT
+	KR_E_COUNT,
+	/* What kr_fail is given for one with a number of its own: its class, and above it the number. No error's code is one of these. */
+#define X(name, number, class, title, text, example) KR_E_##name = KR_E_##class | (number) << 8,
+	KR_ERRORS(X)
+#undef X
 };
 
 /* Where in a configuration file: line and column count from 1; line 0 means no place. */
@@ -71,7 +76,8 @@ struct kr_place {
 };
 
 struct kr_error {
-	enum kr_error_code code;
+	enum kr_error_code code; /* its class */
+	unsigned number;         /* base/errors.h; 0: its message says all */
 	int sys_errno;        /* 0 when no system call failed */
 	const char *file;     /* our source file and line, for --debug */
 	int line;
@@ -102,7 +108,12 @@ int kr_wrap(struct kr_error *err, const char *fmt, ...) KR_PRINTF(2, 3);
 #define kr_hint(...) kr_failed(kr_hint(__VA_ARGS__))
 #define kr_wrap(...) kr_failed(kr_wrap(__VA_ARGS__))
 
+/* Gives an error that is already filled its number; returns -1. */
+int kr_number(struct kr_error *err, enum kr_error_code code);
+
 const char *kr_error_name(enum kr_error_code code);
+enum { KR_ERROR_NUMBER_TEXT = 8 };
+void kr_error_number_text(unsigned number, char out[KR_ERROR_NUMBER_TEXT]); /* "E0301" */
 int kr_error_exit_status(enum kr_error_code code);
 /* The same for a command that launches another: there every status but usage could be taken for the command's
  * own. */
@@ -114,6 +125,7 @@ int kr_error_launch_status(enum kr_error_code code);
  *         exposee: [~/x]
  *         ^
  *     hint: did you mean 'expose'?
+ *     see: kraft help E0101
  * Bytes that could steer a terminal are escaped. Colour when `colour` is true.
  */
 void kr_error_print(const struct kr_error *err, FILE *stream, bool colour);

@@ -80,6 +80,10 @@ bool kr_option_needs_value(const struct kr_option *option);
 
 void kr_help_overview(FILE *out);
 void kr_help_exit_codes(FILE *out);
+/* "E0301", in either case; false: no error has this number. */
+bool kr_help_error(const char *word, FILE *out);
+void kr_help_errors(FILE *out);
+void kr_help_errors_page(FILE *out); /* kraft-errors(7) as scdoc's source */
 void kr_help_command(const struct kr_command *command, FILE *out);
 /* Everything below `group` ("repo"): false when no command starts with that word. */
 bool kr_help_group(const char *group, FILE *out);

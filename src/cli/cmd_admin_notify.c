@@ -44,7 +44,7 @@ const struct kr_command kr_cmd_admin_notify = {
 	.summary = "send a test message to whom notify.yaml names",
 	.help = "By every way that it names, whatever its 'on' says, and tells what came of it. The exit status "
 			"is 1 when\n"
-			"one of them failed, or when there is none. See kraft-notify.yaml(5).",
+			"one of them failed, or when there is none. See kraft-notify(5).",
 	.options = options,
 	.words_max = 0,
 	.run = run,

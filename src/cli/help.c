@@ -42,7 +42,7 @@ kr_help_overview(FILE *out)
 		print_row(out, kr_commands[i]->name, kr_commands[i]->summary);
 	fputs(
 		"\n'kraft help COMMAND' or 'kraft COMMAND --help' tells more, 'kraft help exit-codes' what a status\n"
-		"means, 'kraft help api' the HTTP API; 'kraft --version' prints the version.\n",
+		"means, 'kraft help E0301' an error, 'kraft help api' the HTTP API; 'kraft --version' prints the version.\n",
 		out);
 }
 
@@ -64,6 +64,110 @@ kr_help_exit_codes(FILE *out)
 		"\n'kraft run' and 'kraft shell' end with the status of the command, or with 128 and the number of\n"
 		"the signal that ended it; an error of kraft's own is 2 or 125 there, and no other.\n",
 		out);
+}
+
+/* ---- errors ---- */
+
+static const struct explained {
+	unsigned number;
+	enum kr_error_code class;
+	const char *title, *text, *example;
+} explained[] = {
+#define X(name, number, class, title, text, example) { number, KR_E_##class, title, text, example },
+	KR_ERRORS(X)
+#undef X
+};
+
+/* At the left edge, wrapped. */
+static void
+print_paragraph(FILE *out, const char *text)
+{
+	int at = 0;
+
+	for (int n; *text; text += n) {
+		text += *text == ' ';
+		n = (int)strcspn(text, " ");
+		if (at && at + 1 + n > WIDTH) {
+			fputc('\n', out);
+			at = 0;
+		}
+		at += fprintf(out, "%s%.*s", at ? " " : "", n, text);
+	}
+	fputc('\n', out);
+}
+
+static void
+print_example(FILE *out, const char *text, const char *before)
+{
+	for (size_t n; *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		fprintf(out, "%s%.*s\n", before, (int)n, text);
+	}
+}
+
+/* "E0301", in either case. */
+bool
+kr_help_error(const char *word, FILE *out)
+{
+	unsigned number = 0;
+	char end;
+
+	if ((word[0] != 'E' && word[0] != 'e') || strlen(word) != 5 || sscanf(word + 1, "%4u%c", &number, &end) != 1)
+		return false;
+	for (size_t i = 0; i < KR_COUNT(explained); i++) {
+		const struct explained *e = &explained[i];
+
+		if (e->number != number)
+			continue;
+		fprintf(out, "E%04u: %s (%s, exit status %d)\n\n", number, e->title, kr_error_name(e->class), kr_error_exit_status(e->class));
+		print_paragraph(out, e->text);
+		fputs("\nfor instance:\n", out);
+		print_example(out, e->example, "    ");
+		return true;
+	}
+	return false;
+}
+
+void
+kr_help_errors(FILE *out)
+{
+	fputs("errors of kraft that have more to tell than their message\n\n", out);
+	for (size_t i = 0; i < KR_COUNT(explained); i++) {
+		char number[KR_ERROR_NUMBER_TEXT];
+
+		kr_error_number_text(explained[i].number, number);
+		print_row(out, number, explained[i].title);
+	}
+	fputs("\n'kraft help E0301' tells of one. A number is never given to another error.\n", out);
+}
+
+/* What scdoc takes for its own stands for itself. */
+static void
+print_scd(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		fprintf(out, "%s%c", strchr("*_\\`#[]", *text) ? "\\" : "", *text);
+}
+
+void
+kr_help_errors_page(FILE *out)
+{
+	fputs("kraft-errors(7)\n\n# NAME\n\nkraft-errors - errors of kraft that have more to tell than their message\n\n# DESCRIPTION\n\n"
+		  "An error with a number ends with a line *see: kraft help E0301*. The number is the error's for ever. Its class gives the exit status, see\n"
+		  "*kraft*(1). This page is made of the program's own table.\n\n# ERRORS\n",
+		out);
+	for (size_t i = 0; i < KR_COUNT(explained); i++) {
+		const struct explained *e = &explained[i];
+
+		fprintf(out, "\n*E%04u*: ", e->number);
+		print_scd(out, e->title);
+		fprintf(out, " (%s, exit status %d)\n\t", kr_error_name(e->class), kr_error_exit_status(e->class));
+		print_scd(out, e->text);
+		fputs("\n\n\t```\n", out);
+		print_example(out, e->example, "\t");
+		fputs("\t```\n", out);
+	}
+	fputs("\n# SEE ALSO\n\n*kraft*(1), *kraft-admin*(1), *kraft-why*(1)\n", out);
 }
 
 bool

@@ -52,6 +52,16 @@ help(int argc, char **argv)
 	}
 	if (argc == 1 && strcmp(argv[0], "api") == 0)
 		return help_api();
+	if (argc == 1 && strcmp(argv[0], "errors") == 0) {
+		kr_help_errors(stdout);
+		return 0;
+	}
+	if (argc == 1 && strcmp(argv[0], "kraft-errors") == 0) {
+		kr_help_errors_page(stdout);
+		return 0;
+	}
+	if (argc == 1 && kr_help_error(argv[0], stdout))
+		return 0;
 	if (argc == 1 && kr_help_group(argv[0], stdout))
 		return 0;
 	command = kr_command_find(argc, argv, &used, &err);

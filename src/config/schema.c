@@ -842,6 +842,7 @@ unknown_key(struct kr_config *c, enum kr_section section, const struct kr_yaml_n
 		return 0;
 	}
 	kr_config_fail(c, key, "unknown key '%s' in %s", kr_config_quote(c, key->text), section_words[section]);
+	(void)kr_number(c->err, KR_E_UNKNOWN_KEY);
 	if (misplaced)
 		return kr_hint(c->err, "'%s' belongs inside %s; check the indentation", elsewhere->name,
 			section_words[elsewhere->section]);

@@ -202,7 +202,7 @@ check_owner(const struct kr_checkout *c, struct kr_error *err)
 {
 	if ((is_ours(c->root) && is_ours(c->git_dir) && is_ours(c->common)) || is_declared_safe(c->root))
 		return 0;
-	kr_fail(err, KR_E_REFUSED, "the repository at '%s' belongs to another user", c->root);
+	kr_fail(err, KR_E_OTHERS_CHECKOUT, "the repository at '%s' belongs to another user", c->root);
 	return kr_hint(err, "if you trust it: git config --global --add safe.directory '%s'", c->root);
 }
 
@@ -216,7 +216,7 @@ kr_checkout_find(struct kr_arena *arena, const char *start, struct kr_checkout *
 		return kr_fail_errno(err, KR_E_NOT_FOUND, errno, "cannot find '%s'", start);
 	while ((here = look_in(arena, found.root, &found, err)) == 0) {
 		if (found.root[1] == '\0') {
-			kr_fail(err, KR_E_NOT_FOUND, "'%s' is not inside a git checkout", start);
+			kr_fail(err, KR_E_NO_CHECKOUT, "'%s' is not inside a git checkout", start);
 			return kr_hint(err, "go into one, or make one: git init && git commit");
 		}
 		found.root = kr_path_dirname(arena, found.root);
@@ -327,7 +327,7 @@ kr_checkout_head(const struct kr_checkout *checkout, char oid[KR_OID_HEX_MAX + 1
 	case FOUND:
 		return 0;
 	case ABSENT:
-		kr_fail(err, KR_E_NOT_FOUND, "'%s' has no commit yet: HEAD names '%s', which does not exist",
+		kr_fail(err, KR_E_NO_COMMIT, "'%s' has no commit yet: HEAD names '%s', which does not exist",
 			checkout->root, name);
 		return kr_hint(err, "make a first commit: git add -A && git commit");
 	case ASK_GIT:

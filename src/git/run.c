@@ -155,7 +155,7 @@ kr_git_program(struct kr_error *err)
 		snprintf(found, sizeof(found), "%s", path);
 	if (found[0])
 		return found;
-	kr_fail(err, KR_E_UNSUPPORTED, "git was not found on PATH");
+	kr_fail(err, KR_E_NO_GIT, "git was not found on PATH");
 	kr_hint(err, "install git (Debian and Ubuntu: sudo apt-get install git)");
 	return NULL;
 }

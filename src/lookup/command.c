@@ -255,7 +255,7 @@ refuse_directory(const struct finder *f, const struct found *found, const char *
 	bool widened = strcmp(narrow, directory) != 0;
 
 	say(f, "refused: '%s' %s", directory, why);
-	kr_fail(err, KR_E_REFUSED, "%s'%s' is at '%s' and needs '%s' shown, and that %s", role, f->command,
+	kr_fail(err, KR_E_COMMAND_PROTECTED, "%s'%s' is at '%s' and needs '%s' shown, and that %s", role, f->command,
 		found->real, directory, why);
 	if (widened && !why_not(f, narrow))
 		return kr_hint(
@@ -421,7 +421,7 @@ static int
 refuse_bare(const struct finder *f, struct kr_error *err)
 {
 	say(f, "'%s' was not found on PATH", f->command);
-	kr_fail(err, KR_E_REFUSED, "'%s' was not found on PATH", f->command);
+	kr_fail(err, KR_E_NO_COMMAND, "'%s' was not found on PATH", f->command);
 	if (f->hint)
 		return kr_hint(err, "%s", f->hint);
 	return kr_hint(err, "put its directory on the PATH that kraft starts with (expose does not add to PATH)");

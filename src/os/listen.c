@@ -18,7 +18,7 @@ kr_listen_check(const char *path, struct kr_error *err)
 
 	if (strlen(path) <= most)
 		return 0;
-	kr_fail(err, KR_E_LIMIT, "the path of the session's socket is longer than the %zu bytes that a socket may have: '%s'", most, path);
+	kr_fail(err, KR_E_SOCKET_PATH, "the path of the session's socket is longer than the %zu bytes that a socket may have: '%s'", most, path);
 	return kr_hint(err, "set KRAFT_HOME or KRAFT_RUN_DIR to a shorter path");
 }
 

@@ -121,7 +121,7 @@ kr_plan_check_network(const struct kr_repo *repo, struct kr_error *err)
 
 	if (sandbox->network.is_set || sandbox->unrestricted_network)
 		return 0;
-	kr_fail(err, KR_E_REFUSED, "the sandbox of '%s' sets no 'network', so nothing says which hosts a worker may reach",
+	kr_fail(err, KR_E_NO_NETWORK, "the sandbox of '%s' sets no 'network', so nothing says which hosts a worker may reach",
 		repo->path);
 	return kr_hint(err, "write 'network: {runtime: {allow: []}}' in it, with the hosts that are needed, or "
 						"'unrestricted_network: true' for an open network from which nothing reaches kraft");
@@ -144,7 +144,7 @@ check_kind(const struct kr_request *request, struct kr_error *err)
 	if (kind != KR_SANDBOX_NONE)
 		return kr_fail(
 			err, KR_E_UNSUPPORTED, "kind: %s is not built into this kraft", kr_sandbox_kind_name(kind));
-	kr_fail(err, KR_E_REFUSED, "no sandbox is set for '%s', and kraft runs nothing without one",
+	kr_fail(err, KR_E_NO_SANDBOX, "no sandbox is set for '%s', and kraft runs nothing without one",
 		request->repo->path);
 	return kr_hint(
 		err, "add 'sandbox: {kind: os, network: {runtime: {allow: []}}}' to its entry in repos.yaml");
@@ -195,7 +195,7 @@ add_system(struct kr_build *b)
 static int
 refuse_expose(const struct kr_build *b, const struct kr_expose *e, const char *why, struct kr_error *err)
 {
-	kr_fail(err, KR_E_REFUSED, "exposed path '%s' %s", e->text, why);
+	kr_fail(err, KR_E_EXPOSE_REFUSED, "exposed path '%s' %s", e->text, why);
 	if (err && e->mark.line) {
 		snprintf(err->place.path, sizeof(err->place.path), "%s/repos.yaml", b->host->places.config_dir);
 		err->place.line = e->mark.line;
@@ -576,7 +576,7 @@ check_count(const struct kr_build *b, struct kr_error *err)
 	b->plan->expose_and_mask_count = count;
 	if (count <= KR_PLAN_BINDS_MAX)
 		return 0;
-	kr_fail(err, KR_E_LIMIT, "%zu exposed paths and masked credential files (%zu and %zu) are more than %d",
+	kr_fail(err, KR_E_TOO_MANY_PLACES, "%zu exposed paths and masked credential files (%zu and %zu) are more than %d",
 		count, exposed, b->masks.n, KR_PLAN_BINDS_MAX);
 	return kr_hint(
 		err, "expose one directory in place of many inside it, or narrower ones with fewer such files");

@@ -196,7 +196,7 @@ kr_run_launch_login(struct kr_arena *arena, const struct kr_host *host, const st
 			return 0;
 	if (!harness->login.n)
 		return 0;
-	kr_fail(err, KR_E_LOGIN, "'%s' has no login in the sandbox: %s is not set", harness->id,
+	kr_fail(err, KR_E_NO_LOGIN, "'%s' has no login in the sandbox: %s is not set", harness->id,
 		one_of(arena, &harness->login));
 	return hint_login(arena, host, request->repo, &harness->login, err);
 }

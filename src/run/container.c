@@ -36,7 +36,7 @@ check_architecture(const struct kr_image *image, struct kr_error *err)
 
 	if (!image->architecture || !*image->architecture || !*here || strcmp(image->architecture, here) == 0)
 		return 0;
-	kr_fail(err, KR_E_CONFIG, "the image '%s' is made for '%s', and this machine is '%s'", image->name,
+	kr_fail(err, KR_E_IMAGE_ARCHITECTURE, "the image '%s' is made for '%s', and this machine is '%s'", image->name,
 		image->architecture, here);
 	return kr_hint(err, "name an image of this machine's architecture");
 }

@@ -137,7 +137,7 @@ list(const struct proof *proof, const struct kr_agent_want *want, struct kr_hook
 			kr_hook_list_question(proof->run->arena, proof->run->item.worktree), &answer, &job, err) < 0)
 		return -1;
 	if (kr_session_exit_status(&job.end) != 0) {
-		kr_fail(err, KR_E_REFUSED, "'%s app-server' does not say which hooks it has", proof->harness.command);
+		kr_fail(err, KR_E_GATE_UNPROVEN, "'%s app-server' does not say which hooks it has", proof->harness.command);
 		return fail_run(&job, err);
 	}
 	json_object_seed(0); /* it would open a file for that */
@@ -197,7 +197,7 @@ prove_denial(const struct proof *proof, const struct kr_agent_want *want, struct
 	if (status == DENIED)
 		return 0;
 	if (status == RAN)
-		kr_fail(err, KR_E_REFUSED, "'%s' ran a call that its hook denied", proof->harness.id);
+		kr_fail(err, KR_E_GATE_UNPROVEN, "'%s' ran a call that its hook denied", proof->harness.id);
 	else
 		kr_fail(err, KR_E_REFUSED,
 			"it cannot be told whether '%s' heeds its hook: it did not make the call that was to "

@@ -102,7 +102,7 @@ explain_fault(struct kr_run_state *run, const struct kr_job *job, struct kr_erro
 	case KG_FAULT_SEATBELT:
 		return explain_seatbelt(run, end, err);
 	case KG_FAULT_KEYRING:
-		kr_fail_errno(err, KR_E_WALL, end->fault_errno, "cannot join a new session keyring");
+		kr_fail_errno(err, KR_E_NO_KEYRING, end->fault_errno, "cannot join a new session keyring");
 		if (end->fault_errno == EDQUOT)
 			return kr_hint(
 				err, "this user's quota of keys is spent: end some sessions, or raise kernel.keys.maxkeys");

@@ -224,7 +224,7 @@ check_version(const struct kr_harness *harness, const struct known *known, struc
 {
 	if (kr_agent_version_compare(known->version, harness->min_version) >= 0)
 		return 0;
-	kr_fail(err, KR_E_REFUSED, "'%s' is version %s, and its harness needs %s or newer", harness->id,
+	kr_fail(err, KR_E_AGENT_OLD, "'%s' is version %s, and its harness needs %s or newer", harness->id,
 		known->version, harness->min_version);
 	return kr_hint(err, "update it, or name another program as its 'executable' in harnesses.yaml");
 }

@@ -80,7 +80,7 @@ refuse_root(struct kr_error *err)
 {
 	if (geteuid() != 0 && getuid() != 0)
 		return 0;
-	kr_fail(err, KR_E_REFUSED, "the sandbox does not run as root"); /* OS-LCH-14 */
+	kr_fail(err, KR_E_IS_ROOT, "the sandbox does not run as root"); /* OS-LCH-14 */
 	return kr_hint(
 		err, "run kraft as an ordinary user; in a container make one first, for instance 'useradd -m me'");
 }

@@ -59,7 +59,7 @@ kr_where_find(struct kr_arena *arena, const struct kr_places *places, const char
 	out->repo = kr_repos_find(out->repos, out->checkout.root);
 	if (out->repo)
 		return 0;
-	kr_fail(err, KR_E_CONFIG, "'%s' is not connected to kraft", out->checkout.root);
+	kr_fail(err, KR_E_NOT_CONNECTED, "'%s' is not connected to kraft", out->checkout.root);
 	return kr_hint(
 		err, "'kraft repo connect %s' writes its entry in '%s'", repo ? repo : ".", out->repos->file);
 }

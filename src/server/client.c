@@ -23,7 +23,7 @@ kr_server_find(
 	struct kr_owner owner;
 
 	if (!kr_owner_find(kr_work_server_path(arena, places), &owner)) {
-		kr_fail(err, KR_E_SERVER, "no server is running on '%s'", places->run_dir);
+		kr_fail(err, KR_E_NO_SERVER, "no server is running on '%s'", places->run_dir);
 		return kr_hint(err, "'kraft admin start --detach' starts one");
 	}
 	*out = (struct kr_server_seen){ .pid = (int)owner.pid,

@@ -188,7 +188,7 @@ kr_item_lock_alone(int dir_fd, const char *id, struct kr_error *err)
 		return -1;
 	if (kr_try_lock(fd, F_WRLCK) && !is_removed(fd))
 		return kr_steal_fd(fd);
-	kr_fail(err, KR_E_BUSY, "a session runs in item '%s'", id);
+	kr_fail(err, KR_E_ITEM_BUSY, "a session runs in item '%s'", id);
 	return kr_hint(err, "'kraft view sessions --item %s' shows it; wait for its end, or end it", id);
 }
 
@@ -393,7 +393,7 @@ make(struct opening *o, struct kr_error *err)
 static int
 busy(const struct kr_item *item, const char *why, struct kr_error *err)
 {
-	kr_fail(err, KR_E_BUSY, "another session runs in item '%s', and %s", item->id, why);
+	kr_fail(err, KR_E_ITEM_BUSY, "another session runs in item '%s', and %s", item->id, why);
 	return kr_hint(err, "wait for it, or use an item of its own: --item NAME");
 }
 

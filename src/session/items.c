@@ -149,7 +149,7 @@ kr_item_look(struct kr_arena *arena, const char *run_dir, const char *id, struct
 	kr_close_p(&l.dir_fd);
 	if (found)
 		return found < 0 ? -1 : 0;
-	kr_fail(err, KR_E_NOT_FOUND, "there is no item '%s'", id);
+	kr_fail(err, KR_E_NO_ITEM, "there is no item '%s'", id);
 	return kr_hint(err, "'kraft item list' shows those that there are; a 'kraft run' makes one");
 }
 

@@ -145,9 +145,9 @@ check_values(const struct kr_session_network_want *want, struct kr_error *err)
 		if (!fault)
 			continue;
 		if (strcmp(rule->source, rule->variable) == 0)
-			kr_fail(err, KR_E_CONFIG, "the credential '%s' %s in kraft's environment", rule->variable, fault);
+			kr_fail(err, KR_E_NO_SECRET, "the credential '%s' %s in kraft's environment", rule->variable, fault);
 		else
-			kr_fail(err, KR_E_CONFIG, "the credential '%s' has no value: its source '%s' %s in kraft's environment", rule->variable,
+			kr_fail(err, KR_E_NO_SECRET, "the credential '%s' has no value: its source '%s' %s in kraft's environment", rule->variable,
 				rule->source, fault);
 		return kr_hint(err, "set %s in kraft's environment, or in its service's, to the secret itself", rule->source);
 	}

@@ -32,7 +32,7 @@ kr_store_item_set(struct kr_store *store, const struct kr_item_row *r, struct kr
 
 	if (n < 0)
 		return -1;
-	return n == 1 ? 0 : kr_fail(err, KR_E_NOT_FOUND, "there is no item '%s'", r->id);
+	return n == 1 ? 0 : kr_fail(err, KR_E_NO_ITEM, "there is no item '%s'", r->id);
 }
 
 int
@@ -43,7 +43,7 @@ kr_store_item_set_progress(struct kr_store *store, const char *id, int64_t progr
 
 	if (n < 0)
 		return -1;
-	return n == 1 ? 0 : kr_fail(err, KR_E_NOT_FOUND, "there is no item '%s'", id);
+	return n == 1 ? 0 : kr_fail(err, KR_E_NO_ITEM, "there is no item '%s'", id);
 }
 
 #define ITEM_COLUMNS(chain, policy)                                                                         \
@@ -95,7 +95,7 @@ kr_store_item_get(struct kr_arena *arena, struct kr_store *store, const char *id
 		return -1;
 	v = rows.v;
 	if (!rows.n || !*id) {
-		kr_fail(err, KR_E_NOT_FOUND, "there is no item '%s'", id);
+		kr_fail(err, KR_E_NO_ITEM, "there is no item '%s'", id);
 		return kr_hint(err, "'kraft view list' shows them");
 	}
 	if (rows.n > 1 && strcmp(v[0].id, id) != 0) {

@@ -40,7 +40,7 @@ check_numbers(const char *path, const struct kr_schema *schema, int application,
 		return kr_hint(err, "move it away; kraft begins a new one");
 	}
 	if (version > schema->version) {
-		kr_fail(err, KR_E_UNSUPPORTED,
+		kr_fail(err, KR_E_STORE_NEWER,
 			"the store '%s' is of version %d, newer than this kraft, which knows version %d", path,
 			version, schema->version);
 		return kr_hint(err, "use the newer kraft; it kept a copy from before in '%s.before-N'", path);

@@ -43,7 +43,7 @@ kr_store_failed(const char *path, sqlite3 *db, int rc, const char *what, struct 
 	if (db && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY))
 		sys = system_errno(db);
 	if (is_full(rc, sys)) {
-		kr_fail(err, KR_E_LIMIT, "%s '%s': the disk is full", what, path);
+		kr_fail(err, KR_E_DISK_FULL, "%s '%s': the disk is full", what, path);
 		if (err)
 			err->sys_errno = ENOSPC; /* whatever said it: another limit is none of the disk */
 		return kr_hint(err, "make room and do it again; what the store holds is whole");
@@ -54,7 +54,7 @@ kr_store_failed(const char *path, sqlite3 *db, int rc, const char *what, struct 
 		return kr_hint(err, "see who has it open: fuser -v '%s'", path);
 	}
 	if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB) {
-		kr_fail(err, KR_E_SYSTEM, "%s '%s': the file is damaged (%s)", what, path, sqlite3_errstr(rc));
+		kr_fail(err, KR_E_STORE_DAMAGED, "%s '%s': the file is damaged (%s)", what, path, sqlite3_errstr(rc));
 		return kr_hint(err, "keep a copy of it with its -wal; 'sqlite3 FILE .recover' reads what is left; "
 							"without it kraft begins a new store");
 	}

@@ -399,7 +399,7 @@ kr_work_notify_test(
 		kr_fail(err, KR_E_NOT_FOUND, "there is no notify.yaml in '%s', so nobody is told",
 			work->host.places.config_dir);
 		return kr_hint(err,
-			"write 'command: [notify-send, kraft]' or 'webhook: https://...' into it; kraft-notify.yaml(5)");
+			"write 'command: [notify-send, kraft]' or 'webhook: https://...' into it; kraft-notify(5)");
 	}
 	*n = tell(work, &notify, &message, STDERR_FILENO, ways);
 	for (size_t i = 0; i < *n; i++)

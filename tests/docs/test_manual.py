@@ -125,13 +125,13 @@ def every_key_of_a_chain_a_harness_and_the_policy_is_in_its_page():
         "man/kraft-chains.5.scd": ["CHAIN", "NODE", "STEP", "TASK", "FIX_LOOP", "RECOVERY"],
         "man/kraft-harness.5.scd": ["HARNESS", "CAPABILITIES", "CAPABILITY", "REQUIRES", "CONFIG_DIR", "HARNESSES", "HARNESS_ENTRY",
                                     "HARNESS_DEFAULTS"],
-        "man/kraft-notify.yaml.5.scd": ["NOTIFY"],
-        "man/kraft-access.yaml.5.scd": ["ACCESS"],
-        "man/kraft-sandbox.yaml.5.scd": ["CONTAINERS"],
-        "man/kraft-policy.yaml.5.scd": ["HOST", "DEFAULT", "DEFAULTS", "FINDINGS", "BUDGET", "ARCHIVE", "MAXIMA"],
+        "man/kraft-notify.5.scd": ["NOTIFY"],
+        "man/kraft-access.5.scd": ["ACCESS"],
+        "man/kraft-sandbox.5.scd": ["CONTAINERS"],
+        "man/kraft-policy.5.scd": ["HOST", "DEFAULT", "DEFAULTS", "FINDINGS", "BUDGET", "ARCHIVE", "MAXIMA"],
     }
     wrong = [f"{page} {key}" for page, sections in pages.items() for key in sorted(keys(sections)) if f"*{key}*" not in read(page)]
-    both = read("man/kraft-chains.5.scd") + read("man/kraft-policy.yaml.5.scd")
+    both = read("man/kraft-chains.5.scd") + read("man/kraft-policy.5.scd")
     shared = {name for pair in keys_of_macros() for name in pair if name}
     wrong += [f"shared {key}" for key in sorted(shared) if f"*{key}*" not in both]
     return wrong if len(shared) > 10 and all(keys(sections) for sections in pages.values()) else wrong + ["no keys were found"]
