@@ -56,6 +56,7 @@
 	X(admin_restart)   \
 	X(admin_health)    \
 	X(admin_reload)    \
+	X(admin_install_service) \
 	X(admin_doctor)    \
 	X(admin_chains)    \
 	X(admin_harnesses) \

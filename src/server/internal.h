@@ -45,4 +45,7 @@ bool kr_keeper_reaped(struct kr_keeper *keeper, pid_t pid);
  * said and tried again. */
 void kr_keeper_look(struct kr_keeper *keeper, struct kr_api_health *health);
 
+/* ready.c */
+void kr_tell_ready(void);
+
 #endif

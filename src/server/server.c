@@ -269,6 +269,7 @@ begin(struct server *s, const struct kr_server_want *want, struct kr_error *err)
 	kr_keeper_set_slots(s->keeper, slots);
 	sweep_containers(s);
 	kr_server_log("listening on %s; %u items at a time", url, slots);
+	kr_tell_ready();
 	if (want->on_ready)
 		want->on_ready(want->context, url);
 	return 0;

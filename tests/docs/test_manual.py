@@ -15,7 +15,7 @@ PAGES = {
     "man/kraft-view.1.scd": ["view list", "view watch", "view show", "view threads", "view sessions", "view logs", "view events", "view diff"],
     "man/kraft-item.1.scd": ["item create", "item start", "item pause", "item unblock", "item approve", "item reject", "item retry", "item skip", "item escalate", "item review", "item comment",
                              "item reply", "item resolve", "item reopen", "item complete", "item cancel", "item abandon", "item archive", "item list", "item merge", "item push", "item remove"],
-    "man/kraft-admin.1.scd": ["admin start", "admin stop", "admin restart", "admin health", "admin reload", "admin doctor"],
+    "man/kraft-admin.1.scd": ["admin start", "admin stop", "admin restart", "admin health", "admin reload", "admin doctor", "admin install-service"],
 }
 EVERY_COMMANDS = ["--color", "--help"]  # in kraft(1)
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "HACKING.md", "SECURITY.md", "docs/promises.md", "docs/api.md"]
