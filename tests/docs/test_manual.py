@@ -18,7 +18,7 @@ PAGES = {
     "man/kraft-admin.1.scd": ["admin start", "admin stop", "admin restart", "admin health", "admin reload", "admin doctor", "admin install-service"],
 }
 EVERY_COMMANDS = ["--color", "--help"]  # in kraft(1)
-DOCUMENTS = ["README.md", "ARCHITECTURE.md", "HACKING.md", "SECURITY.md", "docs/promises.md", "docs/api.md"]
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "HACKING.md", "SECURITY.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
 
 
 def kraft(*words):
@@ -159,10 +159,10 @@ def told_dev_commands_exist():
 
 
 def told_kraft_commands_exist():
-    """In code blocks: lines that begin with kraft."""
+    """In code blocks: lines that begin with kraft, or with a prompt and kraft."""
     first = {name.split()[0] for name in commands()} | {"help"}
     return [f"{document}: {line.strip()}" for document in DOCUMENTS
-            for line in re.findall(r"^    (?:\$ )?kraft ([a-z].*)$", read(document), re.MULTILINE)
+            for line in re.findall(r"^(?:    (?:\$ )?|\$ )kraft ([a-z].*)$", read(document), re.MULTILINE)
             if line.split()[0] not in first]
 
 
