@@ -100,8 +100,8 @@ find_next(struct kr_work *work, struct kr_work_view *v, struct kr_error *err)
 	return kr_walk_next(work->arena, &v->chain, &limits, marks, v->marks.n, &v->next, err);
 }
 
-int
-kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struct kr_error *err)
+static int
+look(struct kr_work *work, const char *id, struct kr_work_view *v, struct kr_error *err)
 {
 	struct kr_ask_query open = { .open_only = true };
 
@@ -121,6 +121,25 @@ kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struc
 	return 0;
 }
 
+/* A host writes where its item stands before it ends. One that ended between our two questions left a newer row, and was not cut
+ * off: what still says that it has a host is read once more. */
+int
+kr_work_look(struct kr_work *work, const char *id, struct kr_work_view *v, struct kr_error *err)
+{
+	if (look(work, id, v, err) < 0)
+		return -1;
+	return v->is_hosted || !kr_work_has_host(&v->row) ? 0 : look(work, id, v, err);
+}
+
+static int
+brief(struct kr_work *work, const struct kr_item_row *row, struct kr_work_brief *out, struct kr_error *err)
+{
+	const bool may_have = kr_work_has_host(row) || row->turn, is_hosted = may_have && kr_work_is_locked(work, row->id);
+
+	*out = (struct kr_work_brief){ *row, is_hosted };
+	return may_have && !is_hosted ? kr_store_item_get(work->arena, work->store, row->id, &out->row, err) : 0;
+}
+
 int
 kr_work_list(struct kr_work *work, bool with_ended, struct kr_work_list *out, struct kr_error *err)
 {
@@ -130,12 +149,9 @@ kr_work_list(struct kr_work *work, bool with_ended, struct kr_work_list *out, st
 	if ((with_ended ? kr_store_items : kr_work_rows)(work->arena, work->store, &rows, err) < 0)
 		return -1;
 	out->v = kr_arena_alloc(work->arena, (rows.n + 1) * sizeof(*out->v));
-	for (; out->n < rows.n; out->n++) {
-		const struct kr_item_row *row = &rows.v[out->n];
-
-		out->v[out->n] = (struct kr_work_brief){ *row,
-			(kr_work_has_host(row) || row->turn) && kr_work_is_locked(work, row->id) };
-	}
+	for (; out->n < rows.n; out->n++)
+		if (brief(work, &rows.v[out->n], &out->v[out->n], err) < 0)
+			return -1;
 	return 0;
 }
 
