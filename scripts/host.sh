@@ -32,6 +32,7 @@ strace           cmd:strace
 git-lfs          cmd:git-lfs
 procps           cmd:ps
 file             cmd:file
+systemd          cmd:systemd-analyze
 qemu-user-static cmd:qemu-aarch64-static
 scdoc            cmd:scdoc
 nodejs           cmd:node

@@ -166,6 +166,18 @@ def told_kraft_commands_exist():
             if line.split()[0] not in first]
 
 
+def told_kraft_commands_of_a_sentence_exist():
+    """In the text of documents: `kraft GROUP COMMAND ...` and `kraft COMMAND ...`, a worker's too."""
+    known = set(commands()) | {"help"} | set(re.findall(r"^\*kraft ([a-z]+ [a-z]+)", read("man/kraft-worker.7.scd"), re.MULTILINE))
+    groups = {name.split()[0] for name in known if " " in name}
+
+    def is_known(words):
+        return " ".join(words[:2]) in known or words[0] in known or (words[0] in groups and len(words) == 1)
+    return [f"{document}: kraft {told}" for document in DOCUMENTS
+            for told in re.findall(r"`kraft\s+([a-z][^`]*)`", re.sub(r"^```.*?^```$", "", read(document), flags=re.MULTILINE | re.DOTALL))
+            if not is_known(told.split())]
+
+
 def nobody_says_it_fits_only_this_machine():
     """No file names a path of one developer's machine."""
     done = subprocess.run(["git", "-C", ROOT, "-c", f"safe.directory={ROOT}", "grep", "-lE", r"/home/[a-z]+/\.cache"],
@@ -186,6 +198,7 @@ TESTS = [
     links_lead_somewhere,
     told_dev_commands_exist,
     told_kraft_commands_exist,
+    told_kraft_commands_of_a_sentence_exist,
     nobody_says_it_fits_only_this_machine,
 ]
 
