@@ -8,14 +8,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KRAFT = os.path.join(os.environ.get("KRAFT_BUILD") or ROOT / "build", "kraft")
 PAGES = {
-    "man/kraft-run.1.scd": ["run"],
+    "man/kraft-run.1.scd": ["run", "shell"],
     "man/kraft-explain.1.scd": ["explain"],
     "man/kraft-why.1.scd": ["why host", "why path", "why command", "why env"],
     "man/kraft-repo.1.scd": ["repo connect", "repo list", "repo path", "repo disconnect"],
-    "man/kraft-view.1.scd": ["view list", "view watch", "view show", "view threads", "view sessions", "view logs", "view events", "view diff"],
-    "man/kraft-item.1.scd": ["item create", "item start", "item pause", "item unblock", "item approve", "item reject", "item retry", "item skip", "item escalate", "item review", "item comment",
+    "man/kraft-view.1.scd": ["view list", "view watch", "view show", "view threads", "view asks", "view sessions", "view logs", "view events", "view diff"],
+    "man/kraft-item.1.scd": ["item create", "item start", "item pause", "item unblock", "item approve", "item reject", "item allow", "item deny", "item retry", "item skip", "item escalate", "item review", "item comment",
                              "item reply", "item resolve", "item reopen", "item complete", "item cancel", "item abandon", "item archive", "item list", "item merge", "item push", "item remove"],
-    "man/kraft-admin.1.scd": ["admin start", "admin stop", "admin restart", "admin health", "admin reload", "admin doctor", "admin install-service"],
+    "man/kraft-admin.1.scd": ["admin start", "admin stop", "admin restart", "admin health", "admin reload", "admin install-service", "admin doctor", "admin chains",
+                             "admin harnesses", "admin notify", "admin prune", "admin password", "admin token"],
 }
 EVERY_COMMANDS = ["--color", "--help"]  # in kraft(1)
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "HACKING.md", "SECURITY.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
@@ -51,6 +52,11 @@ def every_command_of_the_manual_exists():
     told = set(re.findall(r"^\*kraft ([a-z]+(?: [a-z]+)?)\*", read("man/kraft.1.scd"), re.MULTILINE))
     known = set(commands()) | {"help"}
     return sorted(told - known)
+
+
+def every_command_with_options_has_a_page():
+    paged = {name for names in PAGES.values() for name in names}
+    return [name for name in commands() if name not in paged and set(options(name)) - set(EVERY_COMMANDS)]
 
 
 def every_option_is_in_its_page():
@@ -188,6 +194,7 @@ def nobody_says_it_fits_only_this_machine():
 TESTS = [
     every_command_is_in_the_manual,
     every_command_of_the_manual_exists,
+    every_command_with_options_has_a_page,
     every_option_is_in_its_page,
     every_option_of_a_page_exists,
     the_options_of_every_command_are_in_the_manual,
