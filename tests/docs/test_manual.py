@@ -157,6 +157,12 @@ def links_lead_somewhere():
     return dead
 
 
+def told_pages_exist():
+    return [f"{document}: kraft{name}({number})" for document in [*DOCUMENTS, *(f"man/{path.name}" for path in (ROOT / "man").glob("*.scd"))]
+            for name, number in re.findall(r"\bkraft((?:-[a-z.-]*[a-z])?)\(([1-8])\)", plain(read(document)))
+            if not (ROOT / f"man/kraft{name}.{number}.scd").exists()]
+
+
 def told_dev_commands_exist():
     known = set(re.findall(r"^\./dev ([a-z]+)", subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True).stdout,
                            re.MULTILINE))
@@ -203,6 +209,7 @@ TESTS = [
     every_key_of_a_chain_a_harness_and_the_policy_is_in_its_page,
     the_reference_of_the_api_is_what_is_printed,
     links_lead_somewhere,
+    told_pages_exist,
     told_dev_commands_exist,
     told_kraft_commands_exist,
     told_kraft_commands_of_a_sentence_exist,
