@@ -51,6 +51,12 @@ busybox-static   file:/bin/busybox
 debootstrap      file:/usr/sbin/debootstrap
 docker-registry  file:/usr/bin/docker-registry
 '
+kr_packages_package='
+debhelper        cmd:dh
+lintian          cmd:lintian
+debootstrap      file:/usr/sbin/debootstrap
+scdoc            cmd:scdoc
+'
 kr_packages_lint='
 clang-format     cmd:clang-format
 clang-tidy       cmd:clang-tidy

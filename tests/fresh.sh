@@ -3,7 +3,9 @@
 # with nothing else typed; as root, or as a plain user who has sudo. Needs root, debootstrap and a way to Debian's
 # packages. Not part of ./check.
 #
-#     tests/fresh.sh [--user] [--suite NAME] [COMMAND...]     default: ./quickstart, then ./check
+#     tests/fresh.sh [--user] [--suite NAME] [--with FILE]... [COMMAND...]     default: ./quickstart, then ./check
+#
+# --with: a file that lies beside the clone's own in its top folder.
 #
 # A chroot will not do: the kernel makes no user namespace in one. So the tree becomes the root of a mount namespace by
 # pivot_root, with its own /proc, /dev, /sys and process ids. What is installed and built goes to a layer that is thrown
@@ -16,11 +18,16 @@ kr_program=tests/fresh.sh
 
 kr_suite=bookworm
 kr_who=root
+kr_with=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--user) kr_who=newcomer ;;
 	--suite)
 		kr_suite=$2
+		shift
+		;;
+	--with)
+		kr_with="$kr_with $2"
 		shift
 		;;
 	--inside)
@@ -134,5 +141,7 @@ exec "$home/kraft/tests/fresh.sh" --inside "$who" "$@"
 '
 # A fresh clone: what is committed, nothing else.
 git clone -q "$kr_root" "$kr_layer/clone"
+# shellcheck disable=SC2086 # files whose names have no blank
+[ -z "$kr_with" ] || cp $kr_with "$kr_layer/clone/"
 unshare --mount --propagation private --pid --fork --ipc --uts --kill-child \
 	sh -c "$kr_script" sh "$kr_layer" "$kr_base" "$kr_layer/clone" "$kr_who" "$@"
