@@ -47,6 +47,7 @@ find_program(const struct kr_host *host, struct stat *st, struct kr_error *err)
 		if (stat(named, st) == 0)
 			return named;
 		kr_fail_errno(err, KR_E_WALL, errno, "KRAFT_BWRAP names '%s'", named);
+		kr_hint(err, "name a bubblewrap that is there, or unset it");
 		return NULL;
 	}
 	for (size_t i = 0; i < KR_COUNT(places_to_look); i++)
@@ -75,8 +76,10 @@ ask(const char *path, struct kr_bwrap *out, struct kr_error *err)
 	int status;
 
 	if (kr_capture(path, (const char *[]){ path, "--version", NULL }, no_environment, &version, &status, err) < 0 ||
-		kr_capture(path, (const char *[]){ path, "--help", NULL }, no_environment, &help, &status, err) < 0)
-		return kr_wrap(err, "asking bubblewrap its version");
+		kr_capture(path, (const char *[]){ path, "--help", NULL }, no_environment, &help, &status, err) < 0) {
+		kr_wrap(err, "asking bubblewrap its version");
+		return kr_hint(err, "see whether '%s --version' works", path);
+	}
 	out->bind_fd = help.data && strstr(help.data, "--ro-bind-fd ") && strstr(help.data, "--bind-fd ");
 	if (!version.data || !kr_bwrap_parse_version(version.data, out->version)) {
 		kr_fail(err, KR_E_WALL, "'%s' does not say which bubblewrap it is", path);

@@ -16,7 +16,7 @@
 #include "store/store.h"
 #include "guest/wire.h"
 
-enum { DISK_FAIL_MIB = 100, DISK_WARN_MIB = 2048, STORE_WARN_MIB = 2048, GIT_MAJOR = 2, GIT_MINOR = 31 };
+enum { DISK_FAIL_MIB = 100, DISK_WARN_MIB = 2048, STORE_WARN_MIB = 2048, INODES_FAIL = 500, INODES_WARN = 10000, GIT_MAJOR = 2, GIT_MINOR = 31 };
 
 static bool
 is_root(void)
@@ -115,9 +115,9 @@ check_disk(struct kr_doctor *d)
 		return;
 	}
 	mib = (unsigned long long)st.f_bavail * st.f_frsize >> 20;
-	no_inodes = st.f_files && st.f_favail < 10000;
+	no_inodes = st.f_files && st.f_favail < INODES_WARN;
 	kr_doctor_add(d, "disk",
-		mib < DISK_FAIL_MIB                ? KR_VERDICT_FAIL
+		mib < DISK_FAIL_MIB || (st.f_files && st.f_favail < INODES_FAIL) ? KR_VERDICT_FAIL
 		: mib < DISK_WARN_MIB || no_inodes ? KR_VERDICT_WARN
 										   : KR_VERDICT_OK,
 		mib < DISK_WARN_MIB || no_inodes ? "make room; worktrees of items are below 'worktrees' there" : "",
@@ -199,7 +199,7 @@ check_git(struct kr_doctor *d)
 		return;
 	}
 	if (!out.data || sscanf(out.data, "git version %u.%u", &major, &minor) != 2)
-		kr_doctor_add(d, "git", KR_VERDICT_WARN, "", "'%s' does not say its version", kr_git_program(NULL));
+		kr_doctor_add(d, "git", KR_VERDICT_FAIL, "install git 2.31 or later", "'%s' does not say its version", kr_git_program(NULL));
 	else if (major < GIT_MAJOR || (major == GIT_MAJOR && minor < GIT_MINOR))
 		kr_doctor_add(d, "git", KR_VERDICT_FAIL, "install git 2.31 or later",
 			"git %u.%u at '%s' is too old to be told to run no hooks", major, minor, kr_git_program(NULL));

@@ -95,6 +95,9 @@ dispatch(int argc, char **argv)
 	status = command->run(&arena, &parsed, &err);
 	if (!err.code)
 		return status;
+	/* What failed beneath a launch knows of no next step; the host may. */
+	if (command->launches && !err.hint[0] && (err.code == KR_E_GIT || err.code == KR_E_SYSTEM || err.code == KR_E_WALL))
+		kr_hint(&err, err.sys_errno == ENOSPC ? "make room and try again" : "'kraft admin doctor' tells whether this host is fit");
 	(void)report(&err);
 	return command->launches ? kr_error_launch_status(err.code) : kr_error_exit_status(err.code);
 }

@@ -63,6 +63,7 @@ place(struct kr_arena *arena, const struct kr_host *host, const char *variable, 
 	clean = kr_path_clean(arena, value);
 	if (!clean || clean[1] == '\0') {
 		kr_fail(err, KR_E_USAGE, "%s is '%s', which is not an absolute path of a directory", variable, value);
+		kr_hint(err, "begin it with '/', or unset it: then it is below the home directory");
 		return NULL;
 	}
 	return resolve_parent(arena, clean);
@@ -270,11 +271,28 @@ prepare_dir(const char *what, const char *path, struct kr_error *err)
 	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
 		return refuse_link(what, path, err);
 	fd = kr_path_make_dirs(path, err);
-	if (fd < 0)
-		return kr_wrap(err, "%s", what);
+	if (fd < 0) {
+		kr_wrap(err, "%s", what);
+		return kr_hint(err, "it has to be a directory of yours that can be written; KRAFT_HOME and KRAFT_RUN_DIR name others");
+	}
 	if (fstat(fd, &st) < 0)
 		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
 	return check_dir(what, path, &st, err);
+}
+
+/* Of one that is missing the nearest directory above it, in which it is to be made. */
+static int
+look_for_room(const char *what, const char *path, struct kr_error *err)
+{
+	char above[KR_PATH_MAX];
+
+	snprintf(above, sizeof(above), "%s", path);
+	while (above[1] && access(above, F_OK) < 0)
+		*(strrchr(above, '/') == above ? above + 1 : strrchr(above, '/')) = '\0';
+	if (access(above, W_OK | X_OK) == 0)
+		return 0;
+	kr_fail_errno(err, KR_E_SYSTEM, errno, "%s '%s' cannot be written", what, path);
+	return kr_hint(err, "it has to be a directory of yours that can be written; KRAFT_HOME and KRAFT_RUN_DIR name others");
 }
 
 /* What stands in the way of prepare_dir, as far as that can be seen without making anything. */
@@ -283,13 +301,15 @@ look_dir(const char *what, const char *path, struct kr_error *err)
 {
 	struct stat st;
 
+	if (lstat(path, &st) < 0 && errno == ENOENT)
+		return look_for_room(what, path, err);
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot look at '%s'", path);
 	if (S_ISLNK(st.st_mode))
 		return refuse_link(what, path, err);
 	if (!S_ISDIR(st.st_mode))
 		return kr_fail(err, KR_E_REFUSED, "%s '%s' is no directory", what, path);
-	return check_dir(what, path, &st, err);
+	return check_dir(what, path, &st, err) < 0 ? -1 : look_for_room(what, path, err);
 }
 
 static int
