@@ -50,6 +50,8 @@ slirp4netns      file:/usr/bin/slirp4netns
 busybox-static   file:/bin/busybox
 debootstrap      file:/usr/sbin/debootstrap
 docker-registry  file:/usr/bin/docker-registry
+zsh              cmd:zsh
+fish             cmd:fish
 '
 kr_packages_package='
 debhelper        cmd:dh
