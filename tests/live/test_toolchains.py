@@ -20,6 +20,20 @@ def path_of(*dirs):
     return {"PATH": ":".join(dirs) + ":/usr/bin:/bin"}
 
 
+def recipe(home, name, **places):
+    """Keys of the repository's entry as docs/toolchains.md has them for this tool; places: what stands for a path of the page."""
+    page = read(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/toolchains.md"))
+    block = re.search(r"(?ms)^## %s$.*?^```yaml\n(.*?)^```" % name, page).group(1).replace("/home/you", home.home)
+    for word, path in places.items():
+        block = block.replace(word.replace("_", "/"), path)
+    expose = re.search(r"^  expose: \[(.*)\]$", block, re.M)
+    env = re.search(r"^env: \{(.*)\}$", block, re.M)
+    found = {"expose": expose.group(1).split(", ")} if expose else {}
+    if env:
+        found["env"] = dict(pair.split(": ", 1) for pair in env.group(1).split(", "))
+    return found
+
+
 PY = os.path.basename(os.path.realpath(PYTHON))
 
 
@@ -53,7 +67,7 @@ def _(t):
     first = home.run(".venv/bin/python", "-c", "print(1)")
     t.works(first.code == 125 and "outside the sandbox's view; add its directory to the sandbox's expose list" in first.err,
             "without expose it is refused with the sentence", first)
-    home.configure(expose=["~/.local/share/uv/python"])
+    home.configure(**recipe(home, "uv"))
     result = home.run(".venv/bin/python", "-c", "import sys, sample_module, json; sample_module.main(); print(sys.prefix)")
     t.works(result.lines == ["module of the venv", home.worktree + "/.venv"], "with it, it works", result)
     script = home.run("sh", "-c", ".venv/bin/python -m json.tool --help >/dev/null && echo fine")
@@ -87,7 +101,7 @@ def _(t):
     write(home.home + "/.cargo/credentials.toml", "token = 'secret'")
     write(home.home + "/.cargo/config.toml", "registry token")
     env = path_of(home.home + "/.cargo/bin")
-    home.configure(expose=["~/.cargo/bin", "~/.rustup"], env={"RUSTUP_HOME": home.home + "/.rustup"})
+    home.configure(**recipe(home, "rustup"))
     result = home.run("cargo", "--version", env=env)
     t.works(result.out == "cargo 1.80 home=unset\nstd\n", "the recipe of the page works", result)
     look = home.run("sh", "-c", "cat %s/.cargo/config.toml %s/.cargo/credentials.toml; cargo | head -1" % (home.home, home.home), env=env)
@@ -134,22 +148,40 @@ def _(t):
     env = path_of(root + "/shims", root + "/bin")
     plain = home.run("python", env=env)
     t.works(plain.code in (125, 126, 127) and "expose" in plain.err, "plainly it fails, naming expose", plain)
-    home.configure(expose=["~/.pyenv"], env={"PYENV_ROOT": root})
+    home.configure(**recipe(home, "pyenv"))
     result = home.run("python", env=env)
     t.works(result.out == "python of pyenv\n", "with both it works", result)
 
 
-@promise("OS-ENV-06", "a gradle wrapper in the worktree, with its home below the person's home")
+@promise("OS-ENV-06", "Java: the command comes with its own; a gradle wrapper needs JAVA_HOME and its home below the person's")
 def _(t):
     home = Home()
-    dist = home.home + "/.gradle/wrapper/dists/gradle-8"
-    write(dist + "/bin/gradle", "#!/bin/sh\necho gradle $*\n", 0o755)
+    java, dist = home.home + "/.sdkman/candidates/java/21", home.home + "/.gradle/wrapper/dists/gradle-8"
+    write(java + "/bin/java", "#!/bin/sh\ncat \"$(dirname \"$0\")/../lib/modules\" && echo java $*\n", 0o755)
+    write(java + "/lib/modules", "modules\n")
+    link("21", home.home + "/.sdkman/candidates/java/current")
+    write(dist + "/bin/gradle", "#!/bin/sh\nexec \"$JAVA_HOME/bin/java\" gradle $*\n", 0o755)
+    write(home.home + "/.gradle/gradle.properties", "password=secret")
     home.commit("gradlew", "#!/bin/sh\nexec \"${GRADLE_USER_HOME:-$HOME/.gradle}/wrapper/dists/gradle-8/bin/gradle\" \"$@\"\n")
+    result = home.run("java", "-version", env=path_of(home.home + "/.sdkman/candidates/java/current/bin"))
+    t.works(result.out == "modules\njava -version\n", "the command alone", result)
     plain = home.run("./gradlew", "test")
     t.works(plain.code == 127 and "expose" in plain.err, "plainly: not found, with the hint", plain)
-    home.configure(expose=["~/.gradle/wrapper"], env={"GRADLE_USER_HOME": home.home + "/.gradle"})
+    home.configure(**recipe(home, "Java"))
     result = home.run("./gradlew", "test")
-    t.works(result.out == "gradle test\n", "with both it works", result)
+    t.works(result.out == "modules\njava gradle test\n", "with the page's recipe it works", result)
+    look = home.run("cat", home.home + "/.gradle/gradle.properties")
+    t.works(look.code != 0 and "secret" not in look.out, "and the properties are not shown", look)
+
+
+@promise("OS-ENV-06", "Go: a tool chain below the home directory comes with its command")
+def _(t):
+    home = Home()
+    root = home.home + "/sdk/go1.22"
+    write(root + "/bin/go", "#!/bin/sh\nroot=$(dirname \"$0\")/..; cat \"$root/src/std\"; mkdir -p \"$HOME/go/pkg\" && echo built in \"${HOME##*/}\"\n", 0o755)
+    write(root + "/src/std", "std\n")
+    result = home.run("go", "build", env=path_of(root + "/bin"))
+    t.works(result.out.startswith("std\nbuilt in ") and not os.path.exists(home.home + "/go"), "it works plainly, its cache in the item's home", result)
 
 
 @promise("OS-ENV-06", "a Nix-like store: a chain of links into a profile, a loader in the store")
@@ -166,7 +198,7 @@ def _(t):
     env = path_of(home.home + "/.nix-profile/bin")
     plain = home.run("tool", env=env)
     t.works("nix tool" in plain.out and plain.code != 0 or plain.code in (125, 126, 127), "plainly its library is missing", plain)
-    home.configure(expose=[store])
+    home.configure(**recipe(home, "Nix", _nix_store=store))
     result = home.run("tool", env=env)
     t.works(result.out == "nix tool\ndata\n", "with the store exposed it works, under the profile's name", result)
 
@@ -186,7 +218,7 @@ def _(t):
     t.works(home.run("genv", "echo", "elf", env=env).out == "elf\n", "an ELF program that needs only system libraries")
     plain = home.run("tool", env=env)
     t.works(plain.code in (126, 127), "one that needs its opt/ link fails plainly", plain)
-    home.configure(expose=[prefix])
+    home.configure(**recipe(home, "Homebrew", _home_linuxbrew_=prefix[:-len(".linuxbrew")]))
     t.works(home.run("tool", env=env).out == "brewed\n", "with the prefix exposed it works")
 
 
