@@ -16,7 +16,7 @@ say() {
 
 inside() {
 	set -x
-	kr_n=3
+	kr_n=4
 	export DEBIAN_FRONTEND=noninteractive
 	cd "$HOME/kraft"
 	sudo apt-get -q update >/dev/null
@@ -79,7 +79,7 @@ fi
 . "$kr_root/scripts/host.sh"
 kr_place=$(mktemp -d "${TMPDIR:-/tmp}/kraft-package.XXXXXX")
 trap 'rm -rf "$kr_place"' EXIT
-echo 1..8
+echo 1..9
 "$kr_root/scripts/build-deb" "$kr_place/a" >/dev/null
 kr_deb=$(ls "$kr_place"/a/kraft_*.deb)
 lintian --fail-on error,warning --allow-root "$kr_deb" | sed 's/^/# /'
@@ -99,6 +99,16 @@ for kr_part in libyaml-dev libjansson-dev libsqlite3-dev libssl-dev node-llhttp 
 	zcat "$kr_place/x/usr/share/doc/kraft/THIRD-PARTY.gz" | grep -q "^==== $kr_part [0-9]" || kr_die "THIRD-PARTY does not name $kr_part"
 done
 echo "ok 3 - the program needs libc alone, and THIRD-PARTY names what is in it"
+"$kr_root/scripts/build-tarball" "$kr_place/t" >/dev/null
+mkdir "$kr_place/un packed"
+tar -C "$kr_place/un packed" -xf "$kr_place"/t/kraft-*.tar.xz
+set -- "$kr_place/un packed"/kraft-*
+objdump -p "$1/bin/kraft" | awk '$1 == "NEEDED" && $2 !~ /^lib[cm]\.so\.6$/ { exit 1 }'
+chmod -R go+rX "$kr_place" && chmod go+x "$kr_place"
+kr_make_user kraft-test
+kr_as kraft-test "$1/bin/kraft" admin doctor | grep -q "^ok  *guest program *'.*/libexec/kraft/guest'"
+test -s "$1/share/doc/kraft/THIRD-PARTY"
+echo "ok 4 - a tarball, unpacked anywhere, needs libc alone and finds its programs"
 cp "$kr_deb" "$kr_place/one.deb"
 dpkg-deb -R "$kr_deb" "$kr_place/two"
 sed -i 's/^Version: .*/&+upgrade/' "$kr_place/two/DEBIAN/control"
