@@ -126,5 +126,57 @@ def _(t):
     t.works([i for i, _ in blocks("```console fails: x\n$ a\n```\n\n```sh\nb\n```\n```console\n$ c\nd\n```\n")] == ["fails: x", ""], "blocks are found")
 
 
+# Of the commands in the README's blocks: how they end, in the order in which they stand there, for a person with a small project, a server, and
+# no agent, no container runtime and no network. What is typed by another test, or stays in front, is named.
+README = [
+    ("./quickstart", "tests/quickstart.py"), ("./check", "this is a part of it"),
+    ("kraft repo connect .", 0), ("kraft run -- make test", 0), ("kraft explain -- make test", 0),
+    ("kraft run --item hello --commit -- sh -c 'echo hello >hello.txt'", 0), ("kraft run -- sh -c 'ls /home/kraft-demo || true'", 0),
+    ("kraft repo connect .", 0), ("kraft explain -- npm test", 0), ("kraft why host api.github.com", 1), ("kraft why path ~/.cargo", 1), ("kraft run -- npm test", 0),
+    ('kraft run --harness claude "PROMPT"', 125), ("kraft shell", 2), ("kraft view logs", 0), ("kraft view events", 0),
+    ('kraft run --harness claude "fix the flaky test"', 125), ('kraft item create "add --json"', 0), ("kraft admin doctor", 0), ("kraft", "it stays in front"),
+    ("kraft run -- sh -c 'echo hello >greeting && git add greeting && git commit -qm \"a greeting\"'", 0),
+    ("kraft admin start --detach", 0), ('kraft item create "Greet the world" --autostart -- ./worker.sh', 0), ("kraft view list", 0), ("kraft item allow a3f90c1", 7),
+    ("GATE", None), ("kraft view diff --stat greet-the-world-3fa9", 0), ('kraft item reject greet-the-world-3fa9 --note "in French, please"', 0), ("GATE", None), ("kraft item approve greet-the-world-3fa9", 0),
+    ("kraft item merge greet-the-world-3fa9", 0),
+    ("export ANTHROPIC_API_KEY=...", 0), ('kraft run --harness claude "make the parser refuse empty keys"', 125),
+    ('kraft item create "Refuse empty keys" --harness codex --autostart', 0), ("kraft view show refuse-empty-keys-8c21", 0), ("kraft admin harnesses", 0),
+    ("kraft repo connect --image registry.example/build:12 .", "tests/live/test_container_run.py has a runtime"), ("kraft admin doctor", "the same"), ("kraft run -- make test", "the same"),
+    ("kraft run -- curl -sS https://api.example.com", "first-session.md has one like it"),
+]
+
+
+def readme_commands():
+    page = read(os.path.join(DOCS, "../README.md"))
+    lines = re.findall(r"^    (?:\$ )?((?:kraft|\./quickstart|\./check|export)\b(?!:).*)$", page, re.M)
+    return [re.sub(r"\s+#.*$", "", line).strip() for line in lines]
+
+
+@promise("DOC-05", "each command of the README ends as a reader would expect")
+def _(t):
+    told = readme_commands()
+    t.works(told == [c for c, _ in README if c != "GATE"], "each is known here", [c for c in told if c not in dict(README)], [c for c, _ in README if c not in told])
+    reader = Reader("readme", "mkdir -p tools/npm/bin project && cd project && git init -q && printf 'test:\\n\\ttrue\\n' >Makefile\n"
+                    "printf '#!/bin/sh\\necho bonjour >>greeting; git add -A; git commit -qm \"[1] greet\"\\n' >worker.sh && chmod +x worker.sh && git add . && git commit -qm first\n"
+                    "printf '#!/bin/sh\\necho npm $1\\n' >~/tools/npm/bin/npm && chmod +x ~/tools/npm/bin/npm")
+    reader.env["PATH"] = reader.home.home + "/tools/npm/bin:" + reader.env["PATH"]
+    stems = {name[:-4]: name for name in ID.findall(" ".join(told))}
+    wrong = []
+    try:
+        for command, ends in README:
+            if command == "GATE":
+                gate = wait_for(lambda: reader.type("kraft view list | grep -q 'Greet.*' && kraft view list | grep Greet | grep -q review")[0] == 0, 40)
+                wrong += [] if gate else [("no gate", reader.type("kraft view list; kraft view show")[1])]
+            elif isinstance(ends, int):
+                code, printed = reader.type(command)
+                wrong += [] if code == ends else [(command, code, printed)]
+                for real in ID.findall(printed):
+                    if real[:-4] in stems:
+                        reader.ids.setdefault(stems[real[:-4]], real)
+    finally:
+        reader.type("kraft admin stop --sessions")
+    t.works(not wrong, "each ends so", wrong)
+
+
 if __name__ == "__main__":
     main()
