@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "cli/cli.h"
+#include "cli/service.h"
 #include "os/host.h"
 #include "os/sys.h"
 
@@ -32,6 +33,25 @@ struct service {
 	const char *program, *path; /* path: of the file */
 	struct kr_buf text;
 };
+
+/* ---- where they lie ---- */
+
+const char *
+kr_service_file(struct kr_arena *arena, const struct kr_host *host)
+{
+	const char *config = kr_host_env(host, "XDG_CONFIG_HOME");
+
+	if (host->os == KR_SYSTEM_MACOS)
+		return kr_path_join(arena, host->places.home, "Library/LaunchAgents/com.kraft.server.plist");
+	config = config && config[0] == '/' ? config : kr_path_join(arena, host->places.home, ".config");
+	return kr_path_join(arena, config, "systemd/user/kraft.service");
+}
+
+const char *
+kr_service_environment(struct kr_arena *arena, const struct kr_host *host)
+{
+	return kr_path_join(arena, host->places.config_dir, "service.env");
+}
 
 /* ---- systemd ---- */
 
@@ -70,7 +90,7 @@ write_unit(struct service *s)
 		kr_buf_adds(out, "\n");
 	}
 	kr_buf_adds(out, "# Logins of agents, a line NAME=value each; only you may read it (chmod 600).\nEnvironmentFile=-");
-	for (const char *c = kr_path_join(s->arena, s->host.places.config_dir, "service.env"); *c; c++)
+	for (const char *c = kr_service_environment(s->arena, &s->host); *c; c++)
 		kr_buf_addf(out, "%s%c", *c == '%' ? "%" : "", *c);
 	kr_buf_adds(out, "\n\n[Install]\nWantedBy=default.target\n");
 }
@@ -128,25 +148,19 @@ has_control(const char *text)
 static int
 prepare(struct service *s, struct kr_error *err)
 {
-	const char *config;
-
 	if (kr_host_gather(s->arena, &s->host, err) < 0)
 		return -1;
-	config = kr_host_env(&s->host, "XDG_CONFIG_HOME");
 	s->program = kr_self_path(s->arena);
 	if (!s->program)
 		return kr_fail(err, KR_E_SYSTEM, "the system does not say which program this is");
 	for (size_t i = 0; i < KR_COUNT(kept); i++)
 		if (has_control(s->program) || has_control(kr_host_env(&s->host, kept[i]) ? kr_host_env(&s->host, kept[i]) : ""))
 			return kr_fail(err, KR_E_UNSUPPORTED, "%s, or the path of kraft, has a control character, which a service cannot be told", kept[i]);
-	if (s->host.os == KR_SYSTEM_MACOS) {
-		s->path = kr_path_join(s->arena, s->host.places.home, "Library/LaunchAgents/com.kraft.server.plist");
+	s->path = kr_service_file(s->arena, &s->host);
+	if (s->host.os == KR_SYSTEM_MACOS)
 		write_plist(s);
-		return 0;
-	}
-	config = config && config[0] == '/' ? config : kr_path_join(s->arena, s->host.places.home, ".config");
-	s->path = kr_path_join(s->arena, config, "systemd/user/kraft.service");
-	write_unit(s);
+	else
+		write_unit(s);
 	return 0;
 }
 

@@ -28,6 +28,7 @@ enum kr_verdict {
 struct kr_mend {
 	const char *path;   /* of ours: a file or directory that keeps of its mode only what is in `mode` */
 	unsigned mode;
+	const char *name, *value; /* not NULL: a line NAME=value is added to it, and it is made where it is missing; the value is not shown */
 	const char *script; /* for sh, by sudo */
 };
 

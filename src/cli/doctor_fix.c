@@ -64,6 +64,22 @@ take_rights(const struct kr_mend *mend, struct kr_error *err)
 	return 0;
 }
 
+/* For nobody else to read, from its first byte. */
+static int
+add_line(const struct kr_mend *mend, struct kr_error *err)
+{
+	kr_auto_fd int fd = open(mend->path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mend->mode);
+	kr_auto_buf struct kr_buf line = KR_BUF(1 << 16);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return kr_fail_errno(err, KR_E_SYSTEM, errno, "cannot open '%s'", mend->path);
+	if (st.st_uid != geteuid() || !S_ISREG(st.st_mode) || st.st_mode & 07777 & ~mend->mode)
+		return kr_fail(err, KR_E_REFUSED, "'%s' is no file that is yours alone", mend->path);
+	kr_buf_addf(&line, "%s=%s\n", mend->name, mend->value);
+	return line.overflow ? kr_fail(err, KR_E_LIMIT, "%s is too long", mend->name) : kr_write_all(fd, line.data, line.len, err);
+}
+
 static int
 run_script(const char *script, const char *sudo, struct kr_error *err)
 {
@@ -91,6 +107,8 @@ run_script(const char *script, const char *sudo, struct kr_error *err)
 int
 kr_mend_apply(const struct kr_mend *mend, const char *sudo, struct kr_error *err)
 {
+	if (mend->name)
+		return add_line(mend, err);
 	return mend->path ? take_rights(mend, err) : run_script(mend->script, sudo, err);
 }
 
@@ -102,6 +120,10 @@ show(struct kr_arena *arena, const struct kr_doctor_row *row)
 	const char *line = row->mend.script;
 
 	printf("%s: ", kr_shown(arena, row->name));
+	if (row->mend.name) {
+		printf("add the line %s=... with its value here to '%s', which only you can read\n", row->mend.name, kr_shown(arena, row->mend.path));
+		return;
+	}
 	if (row->mend.path) {
 		printf("take rights away, so that the mode is at most %03o: '%s'\n", row->mend.mode, kr_shown(arena, row->mend.path));
 		return;

@@ -1,12 +1,16 @@
 /* Rows about what runs, what ran and left something, and the agents that could be started. */
 #include "cli/doctor.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/api.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "cli/harnesses.h"
+#include "cli/service.h"
+#include "run/agent.h"
 #include "run/container.h"
 #include "server/server.h"
 #include "session/facts.h"
@@ -60,6 +64,57 @@ check_token(struct kr_doctor *d)
 		kr_doctor_add(d, "token", KR_VERDICT_SKIP, "", "there is none yet: the first server makes it");
 }
 
+/* ---- the service ---- */
+
+static bool
+has_login(const struct kr_buf *file, const char *name)
+{
+	const char *line = file->data;
+
+	for (const char *end = line + file->len; line && line < end;) {
+		const size_t n = strlen(name);
+
+		if ((size_t)(end - line) > n && memcmp(line, name, n) == 0 && line[n] == '=')
+			return true;
+		line = memchr(line, '\n', (size_t)(end - line));
+		line = line ? line + 1 : NULL;
+	}
+	return false;
+}
+
+/* A shell's login does not reach a service: what is set here and not there is what a person misses at night. */
+static void
+check_service(struct kr_doctor *d)
+{
+	static const char *const logins[] = { "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY" };
+	const char *unit = kr_service_file(d->arena, &d->host), *environment = kr_service_environment(d->arena, &d->host);
+	kr_auto_buf struct kr_buf text = KR_BUF(64 << 10);
+	struct stat st;
+	bool well = true;
+
+	if (d->host.os == KR_SYSTEM_MACOS || access(unit, F_OK) < 0)
+		return;
+	if (lstat(environment, &st) == 0 && st.st_mode & 077) {
+		kr_doctor_add(d, "service", KR_VERDICT_FAIL, kr_arena_printf(d->arena, "chmod 600 '%s'", environment), "'%s' holds logins, and others may use it", environment);
+		kr_doctor_mend_mode(d, environment, 0600);
+		return;
+	}
+	(void)kr_file_read_at(AT_FDCWD, environment, &text, NULL); /* there is none yet */
+	for (size_t i = 0; i < KR_COUNT(logins); i++) {
+		const char *value = kr_host_env(&d->host, logins[i]);
+
+		if (!value || !*value || has_login(&text, logins[i]))
+			continue;
+		well = false;
+		kr_doctor_add(d, "service", KR_VERDICT_WARN, kr_arena_printf(d->arena, "write %s=... into '%s' (chmod 600), and restart the service", logins[i], environment),
+			"%s is set here, and the service has it not", logins[i]);
+		if (value[strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+/=")] == '\0')
+			kr_doctor_mend(d, (struct kr_mend){ .path = environment, .mode = 0600, .name = logins[i], .value = value });
+	}
+	if (well)
+		kr_doctor_add(d, "service", KR_VERDICT_OK, "", "'%s'", unit);
+}
+
 /* ---- what was left behind ---- */
 
 struct left {
@@ -102,6 +157,20 @@ check_strays(struct kr_doctor *d)
 
 /* ---- the agents ---- */
 
+/* Asking it would start it, and that is for a session: here is what sessions have found out. */
+static const char *
+agent_words(struct kr_doctor *d, const struct kr_harness_seen *seen)
+{
+	struct kr_run_agent_recalled known;
+
+	kr_run_agent_recall(d->arena, &d->host, &seen->harness, seen->program, &known);
+	return kr_arena_printf(d->arena, "'%s'%s%s", seen->program,
+		known.version              ? kr_arena_printf(d->arena, ", version %s", known.version)
+		: seen->harness.min_version ? kr_arena_printf(d->arena, ", which its first task asks whether it is %s or newer", seen->harness.min_version)
+									: "",
+		known.heeds_hook ? ", shown to heed kraft's hook" : "");
+}
+
 static void
 check_harness(struct kr_doctor *d, const struct kr_harness_seen *seen)
 {
@@ -114,7 +183,7 @@ check_harness(struct kr_doctor *d, const struct kr_harness_seen *seen)
 	else if (!seen->program)
 		kr_doctor_add(d, check, KR_VERDICT_SKIP, "", "'%s' is not on this host's PATH", seen->harness.command);
 	else
-		kr_doctor_add(d, check, KR_VERDICT_OK, "", "'%s'", seen->program);
+		kr_doctor_add(d, check, KR_VERDICT_OK, "", "%s", agent_words(d, seen));
 }
 
 static void
@@ -137,6 +206,7 @@ kr_doctor_running(struct kr_doctor *d)
 	check_server(d);
 	if (geteuid() != 0) {
 		check_token(d);
+		check_service(d);
 		check_strays(d);
 	}
 	check_harnesses(d);

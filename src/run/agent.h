@@ -66,4 +66,12 @@ void kr_run_agent_end(struct kr_run_launch *launch);
 int kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch,
 	const struct kr_request *request, struct kr_gate *gate, struct kr_error *err);
 
+/* What is known of a program by now, without asking it: one that was updated is another one, of which nothing is. */
+struct kr_run_agent_recalled {
+	const char *version; /* NULL: it was not asked */
+	bool heeds_hook;     /* it was shown to */
+};
+void kr_run_agent_recall(struct kr_arena *arena, const struct kr_host *host, const struct kr_harness *harness, const char *program,
+	struct kr_run_agent_recalled *out);
+
 #endif

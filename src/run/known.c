@@ -63,6 +63,12 @@ identity(struct kr_arena *arena, const char *path, const struct kr_strs *words, 
 	return with_words(arena, text, words);
 }
 
+static const char *
+cache_file(struct kr_arena *arena, const struct kr_host *host, const struct kr_harness *harness, const char *in_image)
+{
+	return kr_arena_printf(arena, "%s/cache/agents/%s%s.json", host->places.run_dir, harness->id, in_image);
+}
+
 /* In a container it is what its image makes of the name, and what is known has a file for each. */
 static int
 find_program(struct kr_run_state *run, const struct kr_run_launch *launch, const struct kr_request *request,
@@ -79,8 +85,7 @@ find_program(struct kr_run_state *run, const struct kr_run_launch *launch, const
 	} else if (kr_plan_find(run->arena, &run->host, request, &path, err) < 0 ||
 			   !(known->program = identity(run->arena, path, &harness->version, err)))
 		return -1;
-	known->file = kr_arena_printf(
-		run->arena, "%s/cache/agents/%s%s.json", run->host.places.run_dir, harness->id, in_image);
+	known->file = cache_file(run->arena, &run->host, harness, in_image);
 	return 0;
 }
 
@@ -108,7 +113,7 @@ is_quotable(const char *text, size_t size)
 
 /* Of another program nothing is taken over. */
 static void
-read_cache(struct kr_run_state *run, struct known *known)
+read_cache(struct kr_arena *arena, struct known *known)
 {
 	kr_auto_buf struct kr_buf bytes = KR_BUF(CACHE_BYTES);
 	const char *program, *version, *hook, *key, *hash;
@@ -117,16 +122,16 @@ read_cache(struct kr_run_state *run, struct known *known)
 	if (kr_file_read_at(AT_FDCWD, known->file, &bytes, NULL) < 0 || !bytes.len)
 		return;
 	root = json_loadb(bytes.data, bytes.len, JSON_REJECT_DUPLICATES, NULL);
-	program = text_of(run->arena, root, "program");
-	version = text_of(run->arena, root, "version");
-	hook = text_of(run->arena, root, "hook");
-	key = text_of(run->arena, root, "key");
-	hash = text_of(run->arena, root, "hash");
+	program = text_of(arena, root, "program");
+	version = text_of(arena, root, "version");
+	hook = text_of(arena, root, "hook");
+	key = text_of(arena, root, "key");
+	hash = text_of(arena, root, "hash");
 	json_decref(root);
 	if (!program || strcmp(program, known->program) != 0)
 		return;
 	/* As it was written: one dotted number. */
-	if (version && kr_agent_version(run->arena, version, strlen(version)) &&
+	if (version && kr_agent_version(arena, version, strlen(version)) &&
 		!version[strspn(version, "0123456789.")])
 		known->version = version;
 	if (hook && is_quotable(key, sizeof(known->gate.key)) && is_quotable(hash, sizeof(known->gate.hash))) {
@@ -340,9 +345,21 @@ kr_run_agent_know(struct kr_run_state *run, const struct kr_run_launch *launch,
 		return 0;
 	if (find_program(run, launch, request, &known, err) < 0)
 		return -1;
-	read_cache(run, &known);
+	read_cache(run->arena, &known);
 	if (know_version(run, launch, &known, err) < 0 || know_hook(run, launch, &known, err) < 0)
 		return -1;
 	*gate = known.gate;
 	return 0;
+}
+
+void
+kr_run_agent_recall(struct kr_arena *arena, const struct kr_host *host, const struct kr_harness *harness, const char *program, struct kr_run_agent_recalled *out)
+{
+	struct known known = { .file = cache_file(arena, host, harness, ""), .program = identity(arena, program, &harness->version, NULL) };
+
+	*out = (struct kr_run_agent_recalled){ NULL };
+	if (!known.program)
+		return;
+	read_cache(arena, &known);
+	*out = (struct kr_run_agent_recalled){ known.version, known.hook != NULL };
 }

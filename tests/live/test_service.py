@@ -11,6 +11,13 @@ def service(home, *words, **more):
     return home.kraft("admin", "install-service", *words, **more)
 
 
+def environment(pid):
+    """Of a process that anybody may look into: one that answers a client is closed."""
+    with contextlib.suppress(OSError):
+        return read("/proc/%d/environ" % pid)
+    return ""
+
+
 def tells(home, name):
     """The words that come to NOTIFY_SOCKET, and the environments of all that the server started."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
@@ -21,9 +28,10 @@ def tells(home, name):
             word = s.recv(4096)
             id = home.kraft("item", "create", "a title", "--", "sh", "-c", "sleep 30").out.split()[0]
             home.kraft("item", "start", id, "--detach")
-            if not wait_for(lambda: "running" in home.kraft("view", "list").out and children(process.pid), 20):
+            hosts = wait_for(lambda: [e for e in map(environment, children(process.pid)) if "KRAFT_HOME=" in e], 20)
+            if not hosts:
                 raise Failed("nothing runs: %r" % home.kraft("view", "list"))
-            found = [p for p in children(process.pid) if b"NOTIFY_SOCKET" in read("/proc/%d/environ" % p).encode()]
+            found = [e for e in hosts if "NOTIFY_SOCKET" in e]
             s.settimeout(0.5)
             with contextlib.suppress(socket.timeout):
                 word += s.recv(4096)
@@ -65,6 +73,32 @@ def _(t):
             t.works(result.code == 5 and "not of this command's making" in result.err and (os.readlink(file) if os.path.islink(file) else read(file)) == before, "somebody's own stays", result)
         os.unlink(file)
     t.works(service(home, "--print", "--remove").code == 2 and service(home, "--print", env={"PATH": "/bin:\n[x]"}).code != 0, "what cannot be is refused")
+
+
+@wall("OS-LIM-01", "doctor names a login that the service lacks; --fix writes it for this user alone, and shows it to nobody")
+def _(t):
+    home = Home()
+    env = {"ANTHROPIC_API_KEY": "sk-secret-key", "XDG_CONFIG_HOME": None}
+    def rows(**more):
+        found = json.loads(home.kraft("admin", "doctor", "--json", env=dict(env, **more)).out)["rows"]
+        return [r for r in found if r["id"] == "service"]
+    t.works(rows() == [], "without a service there is no row")
+    service(home, env=env)
+    found = rows()
+    t.works(len(found) == 1 and found[0]["verdict"] == "warn" and "ANTHROPIC_API_KEY" in found[0]["detail"], "it lacks one", found)
+    fixed = home.kraft("admin", "doctor", "--fix", "--yes", env=env)
+    file = home.config_dir + "/service.env"
+    t.control(read(file) == "ANTHROPIC_API_KEY=sk-secret-key\n", "now it has it")
+    t.attack(os.stat(file).st_mode & 0o777 == 0o600 and "sk-secret" not in fixed.out + fixed.err and "sk-secret" not in json.dumps(found), "for this user alone, and shown nowhere", fixed)
+    t.works(rows()[0]["verdict"] == "ok", "and the row is well", rows())
+    os.chmod(file, 0o644)
+    t.attack(rows()[0]["verdict"] == "fail", "one that others may read is no file for it")
+    t.works(home.kraft("admin", "doctor", "--fix", "--yes", env=env).code == 0 and os.stat(file).st_mode & 0o777 == 0o600, "which --fix mends")
+    os.unlink(file)
+    other = write(home.home + "/other", "mine\n", 0o600)
+    os.symlink(other, file)
+    result = home.kraft("admin", "doctor", "--fix", "--yes", env=env)
+    t.attack(read(other) == "mine\n", "nothing is written through a link", result)
 
 
 @promise("OS-LIM-01", "a server that a service manager waits for says once that it listens, and nobody else can")
