@@ -140,6 +140,8 @@ def _(t):
     t.attack(asked[0]["tty"] != "ok" and "HTTPS_PROXY" not in asked[0]["env"], "no terminal", asked)
     t.attack(not os.path.exists(asked[0]["env"]["HOME"]), "the home is thrown away")
     t.control(seen["proxy"] == "ok" and ".fake" in seen["home"], "its own session has both", seen)
+    told = [r for r in json.loads(home.kraft("admin", "doctor", "--json", env={"PATH": home.tools + ":/usr/bin:/bin"}).out)["rows"] if r["id"] == "harness-fake"]
+    t.works(len(told) == 1 and re.search(r", version \d", told[0]["detail"]) and home.asked() == asked, "doctor tells the version, and asks nothing", told)
     t.works(asked[0]["env"]["FAKE_MODE"] == "on", "with the harness's variables")
 
 
