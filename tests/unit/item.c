@@ -44,8 +44,12 @@ open_item(struct place *p, const struct call *c)
 {
 	struct kr_item item = { 0 };
 	struct kr_error err;
+	int left = 100, failed;
 
-	if (try_open(p, c, &item, &err) < 0)
+	/* What a process that was killed had forked has the lock until it executes git or ends: a moment, on a busy machine a longer one. */
+	while ((failed = try_open(p, c, &item, &err)) < 0 && err.code == KR_E_BUSY && left-- > 0)
+		usleep(20000);
+	if (failed < 0)
 		fail_msg("%s", err.message);
 	return item;
 }
