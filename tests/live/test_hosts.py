@@ -238,7 +238,7 @@ def plain(home, text):
     """What differs from machine to machine, and from run to run, is taken out."""
     for path, word in ((home.kraft_home, "KRAFT_HOME"), (home.repo, "REPO"), (home.home, "HOME"), (home.root, "ROOT"), (os.environ["KRAFT_BUILD"], "BUILD"), (USER, "USER")):
         text = text.replace(path, word)
-    text = re.sub(r"\b\d+ (MiB|KiB|bytes)\b", r"N \1", text)
+    text = re.sub(r"\b\d+ (MiB|KiB|bytes)\b", r"N \1", re.sub(r"(\.yaml:\d+):\d+:", r"\1:N:", text))  # a column depends on the length of paths
     return re.sub(r"\bsetuid-root\b", "setuid", re.sub(r"\b[0-9a-f]{12}\b", "COMMIT", text))
 
 
